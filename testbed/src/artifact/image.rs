@@ -1,0 +1,158 @@
+//! Container images made from Debian's packages, named as users name them.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+
+use crate::error::{Error, Result};
+use crate::oci::{Config, Layer};
+use crate::program::run_watched;
+use crate::progress::Task;
+
+use super::{Artifact, Recipe};
+
+/// The file of an image in its artifact's directory.
+pub const ARCHIVE: &str = "image.tar";
+
+/// Raised when the way images are put together changes, so that they are made anew.
+const GENERATION: &str = "1";
+
+/// What is in an image.
+#[derive(Debug, Clone)]
+pub enum Image {
+    /// Debian's memcached of a release, under the names of the official image.
+    Memcached { suite: &'static str, version: &'static str, names: &'static [&'static str] },
+    /// The container that holds a pod's namespaces open.
+    Pause { name: &'static str },
+}
+
+/// The image that containerd starts for every pod.
+pub const PAUSE: &str = "registry.k8s.io/pause:3.10";
+
+/// memcached as users name it: the newest that Debian has, and an older one to upgrade from.
+pub fn memcached_images() -> Vec<Artifact> {
+    let image = |suite, version, names| Artifact {
+        name: "memcached-image".into(),
+        version: format!("{version}"),
+        recipe: Recipe::Image(Image::Memcached { suite, version, names }),
+    };
+    vec![
+        image("forky", "1.6.45", &["docker.io/library/memcached:1.6", "docker.io/library/memcached:1.6.45"]),
+        image("trixie", "1.6.38", &["docker.io/library/memcached:1.6.38"]),
+    ]
+}
+
+/// The pause image.
+pub fn pause_image() -> Artifact {
+    Artifact { name: "pause-image".into(), version: "3.10".into(), recipe: Recipe::Image(Image::Pause { name: PAUSE }) }
+}
+
+impl Image {
+    /// Everything that decides what is in the image.
+    pub fn ingredients(&self) -> Vec<Vec<u8>> {
+        vec![format!("{GENERATION} {self:?}").into_bytes()]
+    }
+
+    /// Programs that building it takes, with their Debian packages.
+    pub fn tools(&self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Memcached { .. } => &[("mmdebstrap", "mmdebstrap")],
+            Self::Pause { .. } => &[],
+        }
+    }
+
+    /// Writes the image's archive to `out`; `busybox` is the directory of that artifact.
+    pub fn build(&self, busybox: &Path, out: &Path, task: &Task) -> Result<()> {
+        let busybox = busybox.join("busybox");
+        let archive = out.join(ARCHIVE);
+        match self {
+            Self::Memcached { suite, version, names } => {
+                let layer = memcached_layer(suite, version, &busybox, out, task)?;
+                let config = Config::new(names).entrypoint(&["/usr/bin/memcached"]).user("11211");
+                layer.into_archive(config, &archive)
+            }
+            Self::Pause { name } => {
+                let mut layer = Layer::create(out)?;
+                layer.file("busybox", 0o755, &busybox)?;
+                let config = Config::new(&[name]).entrypoint(&["/busybox", "sleep", "2147483647"]);
+                layer.into_archive(config, &archive)
+            }
+        }
+    }
+}
+
+fn memcached_layer(suite: &str, version: &str, busybox: &Path, out: &Path, task: &Task) -> Result<Layer> {
+    let root = out.join("root.tar");
+    unpack_debian(suite, version, &root, task)?;
+    task.note("writing the image");
+    let mut layer = Layer::create(out)?;
+    // Only the loader, libraries and the server: the package's dependencies bring Perl and systemd.
+    let file = File::open(&root).map_err(Error::file("read", &root))?;
+    layer.take_from(file, is_wanted)?;
+    for link in ["bin", "sbin", "lib", "lib64"] {
+        layer.link(link, &format!("usr/{link}"))?;
+    }
+    layer.text("etc/passwd", "memcache:x:11211:11211::/:/bin/false\n")?;
+    layer.text("etc/group", "memcache:x:11211:\n")?;
+    layer.file("usr/bin/busybox", 0o755, busybox)?;
+    // The official image has a shell and coreutils; preStop hooks run `sleep`, people run the rest.
+    for applet in ["sh", "sleep", "cat", "ls", "nc", "nslookup", "wget", "env", "id"] {
+        layer.link(&format!("usr/bin/{applet}"), "busybox")?;
+    }
+    std::fs::remove_file(&root).map_err(Error::file("remove", &root))?;
+    Ok(layer)
+}
+
+/// Fetches memcached and what it depends on, and unpacks all of it into one tar file.
+fn unpack_debian(suite: &str, version: &str, root: &Path, task: &Task) -> Result<()> {
+    let mut command = Command::new("mmdebstrap");
+    command
+        .arg("--variant=extract")
+        .arg(format!("--include=memcached={version}*"))
+        // Releases that are not maintained any more stay usable.
+        .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
+        .arg(suite)
+        .arg(root);
+    run_watched(&format!("mmdebstrap of memcached {version}"), &mut command, |line| {
+        task.note(line.trim_start_matches("I: ").to_owned());
+    })
+    .map(drop)
+    .map_err(|error| match error {
+        Error::Program { ref output, .. } if output.contains("was not found") => Error::Other(format!(
+            "Debian {suite} no longer has memcached {version}: change the version in testbed/src/artifact/image.rs to the one it has"
+        )),
+        other => other,
+    })
+}
+
+/// Whether a path of Debian's tree belongs into the image.
+fn is_wanted(path: &Path) -> bool {
+    let path = path.strip_prefix(".").unwrap_or(path);
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    match parts.as_slice() {
+        ["usr", "bin", "memcached"] | ["usr", "lib64", _] => true,
+        ["usr", "lib", triplet, file] => triplet.contains("-linux-") && file.contains(".so"),
+        ["usr", "lib", _, "sasl2", _] => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_has_the_server_and_its_libraries_only() {
+        for wanted in [
+            "./usr/bin/memcached",
+            "./usr/lib64/ld-linux-x86-64.so.2",
+            "./usr/lib/x86_64-linux-gnu/libssl.so.3",
+            "./usr/lib/aarch64-linux-gnu/sasl2/libsasldb.so.2",
+        ] {
+            assert!(is_wanted(Path::new(wanted)), "{wanted}");
+        }
+        for unwanted in ["./usr/bin/perl", "./usr/lib/x86_64-linux-gnu/perl/5.42/x.so", "./usr/share/doc/memcached"] {
+            assert!(!is_wanted(Path::new(unwanted)), "{unwanted}");
+        }
+    }
+}

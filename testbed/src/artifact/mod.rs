@@ -1,0 +1,254 @@
+//! What the testbed is made of: each part with its version, and how it is built.
+
+mod debian;
+mod go;
+mod host;
+mod image;
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{Result, Size};
+use crate::progress::Task;
+use crate::store::{Store, hex};
+
+pub use host::ensure_tools;
+pub use image::{ARCHIVE, PAUSE, memcached_images, pause_image};
+
+/// The Kubernetes that is built; `go/kubernetes/go.mod` pins the same one.
+pub const KUBERNETES: &str = "1.36.4";
+/// The CoreDNS that is built; `go/coredns/go.mod` pins the same one.
+pub const COREDNS: &str = "1.15.0";
+/// The kwok that is built; `go/kwok/go.mod` pins the same one.
+pub const KWOK: &str = "0.8.0";
+
+/// Something that is built once and cached.
+#[derive(Debug, Clone)]
+pub struct Artifact {
+    name: String,
+    version: String,
+    recipe: Recipe,
+}
+
+#[derive(Debug, Clone)]
+enum Recipe {
+    Go(go::Program),
+    Debian(debian::Package),
+    Image(image::Image),
+    #[cfg(test)]
+    Script(String),
+}
+
+impl Artifact {
+    /// A program of Kubernetes, by its name.
+    pub fn kubernetes(program: &'static str) -> Self {
+        Self { name: program.into(), version: KUBERNETES.into(), recipe: Recipe::Go(go::kubernetes(program)) }
+    }
+
+    /// The cluster's name server.
+    pub fn coredns() -> Self {
+        Self { name: "coredns".into(), version: COREDNS.into(), recipe: Recipe::Go(go::coredns()) }
+    }
+
+    /// The pretender that makes nodes and pods look alive, with the stages it plays.
+    pub fn kwok() -> Self {
+        Self { name: "kwok".into(), version: KWOK.into(), recipe: Recipe::Go(go::kwok()) }
+    }
+
+    /// The named files of a Debian package, of the release that this machine runs.
+    pub fn debian(package: &'static str, files: &'static [&'static str]) -> Self {
+        Self {
+            name: package.into(),
+            version: debian::release(),
+            recipe: Recipe::Debian(debian::Package { package, files }),
+        }
+    }
+
+    /// A build for tests: a shell script that fills `$OUT`.
+    #[cfg(test)]
+    pub fn script(name: &str, script: &str) -> Self {
+        Self { name: name.into(), version: "1".into(), recipe: Recipe::Script(script.into()) }
+    }
+
+    /// What people call it.
+    pub fn label(&self) -> String {
+        format!("{} {}", self.name, self.version)
+    }
+
+    /// The name alone.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its directory in the cache: another recipe is another directory.
+    pub fn directory(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in self.ingredients() {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
+        }
+        let fingerprint: String = hex(&hash.finalize()).chars().take(12).collect();
+        format!("{}-{}-{fingerprint}", self.name, self.version)
+    }
+
+    /// What it needs before it can be built.
+    pub fn needs(&self) -> Vec<Self> {
+        match &self.recipe {
+            Recipe::Image(_) => vec![busybox()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What its cached form and the work on the way take, at most.
+    pub fn space(&self) -> Size {
+        match &self.recipe {
+            Recipe::Go(_) => Size::mib(400),
+            Recipe::Debian(_) => Size::mib(200),
+            Recipe::Image(_) => Size::mib(600),
+            #[cfg(test)]
+            Recipe::Script(_) => Size::mib(1),
+        }
+    }
+
+    /// Programs of the host that building it takes, with the Debian packages that have them.
+    pub fn tools(&self) -> &'static [(&'static str, &'static str)] {
+        match &self.recipe {
+            Recipe::Image(image) => image.tools(),
+            _ => &[],
+        }
+    }
+
+    /// Builds into the empty directory `out`.
+    pub fn build(&self, store: &Store, out: &Path, task: &Task) -> Result<()> {
+        match &self.recipe {
+            Recipe::Go(program) => program.build(out, task),
+            Recipe::Debian(package) => package.build(store.home(), out, task),
+            Recipe::Image(image) => image.build(&store.ensure(&busybox())?, out, task),
+            #[cfg(test)]
+            Recipe::Script(script) => {
+                let mut shell = std::process::Command::new("sh");
+                crate::program::run(&self.name, shell.args(["-c", script]).env("OUT", out)).map(drop)
+            }
+        }
+    }
+
+    fn ingredients(&self) -> Vec<Vec<u8>> {
+        match &self.recipe {
+            Recipe::Go(program) => program.ingredients(),
+            Recipe::Debian(package) => package.ingredients(),
+            Recipe::Image(image) => image.ingredients(),
+            #[cfg(test)]
+            Recipe::Script(script) => vec![script.clone().into_bytes()],
+        }
+    }
+}
+
+/// What a command needs; nothing more is built for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Set {
+    /// etcd, API server and controller manager.
+    ControlPlane,
+    /// A control plane whose nodes and pods are pretended.
+    Fleet,
+    /// Everything that runs containers, with the images.
+    Node,
+    /// `kubectl` alone.
+    Kubectl,
+}
+
+impl Set {
+    /// The parts, in the order in which they are built.
+    pub fn artifacts(self) -> Vec<Artifact> {
+        let mut parts = vec![];
+        if self != Self::Kubectl {
+            parts.extend([
+                etcd(),
+                Artifact::kubernetes("kube-apiserver"),
+                Artifact::kubernetes("kube-controller-manager"),
+            ]);
+        }
+        match self {
+            Self::ControlPlane => {}
+            Self::Kubectl => parts.push(Artifact::kubernetes("kubectl")),
+            Self::Fleet => parts.extend([Artifact::kubernetes("kube-scheduler"), Artifact::kwok()]),
+            Self::Node => {
+                parts.extend(["kube-scheduler", "kubectl", "kubelet", "kube-proxy"].map(Artifact::kubernetes));
+                parts.extend([Artifact::coredns(), containerd(), runc(), cni_plugins()]);
+                parts.extend(node_images());
+            }
+        }
+        parts
+    }
+}
+
+/// The database of the API server.
+pub fn etcd() -> Artifact {
+    Artifact::debian("etcd-server", &["etcd"])
+}
+
+/// The container runtime and its client.
+pub fn containerd() -> Artifact {
+    Artifact::debian("containerd", &["containerd", "containerd-shim-runc-v2", "ctr"])
+}
+
+/// What starts a container.
+pub fn runc() -> Artifact {
+    Artifact::debian("runc", &["runc"])
+}
+
+/// The pod network.
+pub fn cni_plugins() -> Artifact {
+    Artifact::debian("containernetworking-plugins", &["bridge", "host-local", "loopback", "portmap"])
+}
+
+/// A static shell and `sleep` for images that have neither.
+fn busybox() -> Artifact {
+    Artifact::debian("busybox-static", &["busybox"])
+}
+
+/// The images that a fresh node knows.
+pub fn node_images() -> Vec<Artifact> {
+    let mut images = vec![pause_image()];
+    images.extend(memcached_images());
+    images
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(set: Set) -> Vec<String> {
+        set.artifacts().iter().map(|a| a.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_control_plane_does_not_wait_for_a_node() {
+        let parts = names(Set::ControlPlane);
+        assert_eq!(parts, ["etcd-server", "kube-apiserver", "kube-controller-manager"]);
+    }
+
+    #[test]
+    fn the_node_does_not_wait_for_kwok() {
+        assert!(!names(Set::Node).contains(&"kwok".to_owned()));
+        assert!(names(Set::Fleet).contains(&"kwok".to_owned()));
+    }
+
+    #[test]
+    fn another_recipe_is_another_directory() {
+        let one = Artifact::script("same", "echo 1").directory();
+        assert_eq!(one, Artifact::script("same", "echo 1").directory());
+        assert_ne!(one, Artifact::script("same", "echo 2").directory());
+    }
+
+    #[test]
+    fn go_modules_pin_the_versions_we_announce() {
+        for (module, line) in [
+            (go::KUBERNETES_MOD, format!("k8s.io/kubernetes v{KUBERNETES}")),
+            (go::COREDNS_MOD, format!("github.com/coredns/coredns v{COREDNS}")),
+            (go::KWOK_MOD, format!("sigs.k8s.io/kwok v{KWOK}")),
+        ] {
+            assert!(module.contains(&line), "{line} is not what go.mod requires");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The command line: what can be asked, and how it is answered.
+
+mod inspect;
+mod run;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::cluster::launch::Launch;
+use crate::cluster::state::Shape;
+use crate::error::{Error, Result};
+use crate::home::Home;
+use crate::program;
+use crate::progress::Progress;
+use crate::store::Store;
+
+/// A real Kubernetes on one machine: no Docker, no registry, no downloads of binaries.
+///
+/// Everything is built from source packages once, kept below the user's cache directory
+/// (TESTBED_HOME names another), and taken away again without a trace by `down`.
+#[derive(Debug, Parser)]
+#[command(name = "testbed", version, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  testbed up                          a node that runs containers (root)
+  testbed kubectl get pods -A         kubectl, already pointed at it
+  export KUBECONFIG=$(testbed kubeconfig)
+  testbed up --shape control-plane --name api   an API server alone (no root)
+  testbed down --all                  nothing stays behind";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Build what is missing; does nothing when everything is there
+    Install(Install),
+    /// Start a cluster and return when it is ready; it goes on running
+    Up(Up),
+    /// Take a cluster away: processes, interfaces, mounts, files
+    Down(Down),
+    /// Show running clusters and their components
+    Status(Status),
+    /// Print the path of the administrator's kubeconfig
+    Kubeconfig(Named),
+    /// Run kubectl against a cluster
+    Kubectl(Kubectl),
+    /// Make an image archive (docker save, OCI) known to a node
+    Load(Load),
+    /// Print the log of a component
+    Logs(Logs),
+    /// Own a cluster in the background
+    #[command(hide = true)]
+    Own(Own),
+    /// Start everything inside a node's namespaces
+    #[command(hide = true)]
+    Supervise(Named),
+}
+
+#[derive(Debug, Args)]
+struct Named {
+    /// The cluster's name
+    #[arg(long, default_value = "default")]
+    name: String,
+}
+
+#[derive(Debug, Args)]
+struct Install {
+    /// What is to be ready for use
+    #[arg(long = "for", value_enum, default_value_t = Purpose::All)]
+    purpose: Purpose,
+    /// Compare the content of every cached file, not only size and time
+    #[arg(long)]
+    verify: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Purpose {
+    /// An API server with its controllers
+    ControlPlane,
+    /// A node that runs containers
+    Node,
+    /// Pretended nodes and pods
+    Fleet,
+    /// All of it
+    All,
+}
+
+#[derive(Debug, Args)]
+struct Up {
+    #[command(flatten)]
+    cluster: Named,
+    /// A node runs containers and needs root; a control plane does neither
+    #[arg(long, value_enum, default_value_t = Shape::Node)]
+    shape: Shape,
+    /// Pretend nodes and pods (control plane only)
+    #[arg(long)]
+    kwok: bool,
+    /// The API server's port (control plane only); a free one by default
+    #[arg(long)]
+    api_port: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+struct Own {
+    #[command(flatten)]
+    up: Up,
+    /// End when nobody holds the lease
+    #[arg(long)]
+    leased: bool,
+}
+
+#[derive(Debug, Args)]
+struct Down {
+    #[command(flatten)]
+    cluster: Named,
+    /// Every cluster there is
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+struct Status {
+    /// For people or for programs
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+struct Kubectl {
+    #[command(flatten)]
+    cluster: Named,
+    /// What kubectl is to do
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct Load {
+    #[command(flatten)]
+    cluster: Named,
+    /// The archive
+    archive: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Logs {
+    #[command(flatten)]
+    cluster: Named,
+    /// etcd, kube-apiserver, kubelet, …; without one, the names there are
+    component: Option<String>,
+    /// Go on printing what comes
+    #[arg(long, short)]
+    follow: bool,
+}
+
+impl Up {
+    fn launch(&self, leased: bool) -> Result<Launch> {
+        if self.shape == Shape::Node && (self.kwok || self.api_port.is_some()) {
+            return Err(Error::Other(
+                "--kwok and --api-port are for a control plane: add `--shape control-plane`".into(),
+            ));
+        }
+        Ok(Launch {
+            name: self.cluster.name.clone(),
+            shape: self.shape,
+            leased,
+            with_fleet: self.kwok,
+            api_port: self.api_port,
+        })
+    }
+}
+
+/// Does what was asked; errors become one sentence and a non-zero exit.
+pub async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(cli.command).await {
+        Ok(code) => code,
+        Err(Error::Interrupted) => {
+            eprintln!("interrupted");
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn dispatch(verb: Verb) -> Result<ExitCode> {
+    let store = Store::new(Home::locate()?, Progress::detect());
+    // These two have their own way of being stopped.
+    match verb {
+        Verb::Own(own) => return done(crate::cluster::own::own(store, &own.up.launch(own.leased)?).await),
+        Verb::Supervise(node) => return done(crate::cluster::node::supervise::supervise(&store, &node.name).await),
+        _ => {}
+    }
+    tokio::spawn(async {
+        if stop_requested().await.is_ok() {
+            program::interrupt();
+        }
+    });
+    match verb {
+        Verb::Install(install) => done(run::install(&store, &install)),
+        Verb::Up(up) => done(run::up(&store, &up).await),
+        Verb::Down(down) => done(run::down(&store, &down).await),
+        Verb::Status(status) => done(inspect::status(&store, &status)),
+        Verb::Kubeconfig(cluster) => done(inspect::kubeconfig(&store, &cluster)),
+        Verb::Kubectl(kubectl) => inspect::kubectl(&store, &kubectl),
+        Verb::Load(load) => done(run::load(&store, &load)),
+        Verb::Logs(logs) => inspect::logs(&store, &logs),
+        Verb::Own(_) | Verb::Supervise(_) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn done(result: Result<()>) -> Result<ExitCode> {
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Ctrl-C, or being told to end.
+async fn stop_requested() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! The verbs that change something: install, up, down, load.
+
+use std::time::Instant;
+
+use super::{Down, Install, Load, Purpose, Up};
+use crate::artifact::{self, Artifact, Set};
+use crate::cluster::launch;
+use crate::cluster::node::{Node, check_root};
+use crate::cluster::state::{self, Phase, Shape, State};
+use crate::cluster::{Cluster, node};
+use crate::error::{Error, Result};
+use crate::progress::duration;
+use crate::store::{Check, Store};
+
+/// Builds what is missing.
+pub fn install(store: &Store, install: &Install) -> Result<()> {
+    let began = Instant::now();
+    let check = if install.verify { Check::Full } else { Check::Quick };
+    let mut parts: Vec<Artifact> = Vec::new();
+    for set in sets(install.purpose) {
+        let new = set.artifacts().into_iter().filter(|a| !parts.iter().any(|p| p.directory() == a.directory()));
+        parts.extend(new.collect::<Vec<_>>());
+    }
+    let missing: Vec<&Artifact> = parts.iter().filter(|a| !store.is_intact(a, check)).collect();
+    let home = store.home().root().display();
+    if missing.is_empty() {
+        store.progress().say(&format!(
+            "Everything is in place: {} parts below {home}, checked in {}.",
+            parts.len(),
+            duration(began.elapsed())
+        ));
+        return Ok(());
+    }
+    store.progress().say(&format!(
+        "Building {} of {} parts into {home}; the first time this takes about 15 minutes on two cores.",
+        missing.len(),
+        parts.len()
+    ));
+    let tools: Vec<(&str, &str)> = missing.iter().flat_map(|a| a.tools()).copied().collect();
+    artifact::ensure_tools(&tools, store.progress())?;
+    for part in missing {
+        store.ensure_checked(part, check)?;
+    }
+    store.progress().say(&format!("Done in {}.", duration(began.elapsed())));
+    Ok(())
+}
+
+fn sets(purpose: Purpose) -> Vec<Set> {
+    match purpose {
+        Purpose::ControlPlane => vec![Set::ControlPlane],
+        Purpose::Node => vec![Set::Node],
+        Purpose::Fleet => vec![Set::Fleet],
+        Purpose::All => vec![Set::ControlPlane, Set::Kubectl, Set::Fleet, Set::Node],
+    }
+}
+
+/// Starts a cluster, or says that it is running.
+pub async fn up(store: &Store, up: &Up) -> Result<()> {
+    let launch = up.launch(false)?;
+    if up.shape == Shape::Node {
+        check_root("a node")?;
+    }
+    let progress = store.progress();
+    if let Some(state) = State::find(store.home(), &launch.name)? {
+        return say_running(store, &state, launch.shape);
+    }
+    launch::prepare(store, launch.set())?;
+    launch::prepare(store, Set::Kubectl)?;
+    let task = progress.begin(&format!("cluster {}", launch.name));
+    let state = launch.start(store, |step| task.note(step + ",")).await?;
+    task.done("ready");
+    print_next_steps(store, &state)
+}
+
+fn say_running(store: &Store, state: &State, wanted: Shape) -> Result<()> {
+    if state.description.shape != wanted {
+        return Err(Error::OtherShape {
+            name: state.description.name.clone(),
+            running: state.description.shape.to_string(),
+        });
+    }
+    match state.status().phase {
+        Phase::Ready => print_next_steps(store, state),
+        Phase::Starting => Err(Error::Other(format!(
+            "cluster {:?} is being started by another command: wait for it",
+            state.description.name
+        ))),
+        Phase::Failed(why) => Err(Error::NotReady { name: state.description.name.clone(), why }),
+    }
+}
+
+fn print_next_steps(store: &Store, state: &State) -> Result<()> {
+    let cluster = Cluster::of(state)?;
+    let name = &state.description.name;
+    let flag = if name == "default" { String::new() } else { format!(" --name {name}") };
+    store.progress().say(&format!(
+        "Kubernetes {} is ready at {}.\n\n  testbed kubectl{flag} get pods -A\n  export KUBECONFIG={}\n  testbed down{flag}",
+        artifact::KUBERNETES,
+        cluster.url(),
+        cluster.kubeconfig().display(),
+    ));
+    Ok(())
+}
+
+/// Takes clusters away.
+pub async fn down(store: &Store, down: &Down) -> Result<()> {
+    let home = store.home();
+    let names: Vec<String> = if down.all {
+        State::list(home)?.into_iter().map(|state| state.description.name).collect()
+    } else {
+        vec![down.cluster.name.clone()]
+    };
+    for name in &names {
+        if let Some(state) = State::find(home, name)?
+            && state.description.shape == Shape::Node
+        {
+            node::check_root("taking a node down")?;
+        }
+        let task = store.progress().begin(&format!("cluster {name}"));
+        let existed = launch::stop(home, name).await?;
+        task.done(if existed { "gone" } else { "was not running" });
+    }
+    state::sweep(home)
+}
+
+/// Imports an image.
+pub fn load(store: &Store, load: &Load) -> Result<()> {
+    if !load.archive.is_file() {
+        return Err(Error::Other(format!("{} is no file: give the path of an image archive", load.archive.display())));
+    }
+    let node = Node::find(store.clone(), &load.cluster.name)?;
+    let task = store.progress().begin(&load.archive.display().to_string());
+    node.load(&load.archive)?;
+    task.done("imported");
+    Ok(())
+}

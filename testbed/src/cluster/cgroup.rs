@@ -1,0 +1,80 @@
+//! The control groups of a node: all below one of our own, so that all of them can be removed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// The kubelet's cgroup root for a cluster.
+pub fn root(cluster: &str) -> String {
+    format!("/testbed-{cluster}")
+}
+
+/// Creates the root in every hierarchy.
+pub fn create(cluster: &str) -> Result<()> {
+    for path in roots(cluster) {
+        fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
+    }
+    Ok(())
+}
+
+/// Removes the root and all below it, in every hierarchy; its processes must have been killed.
+pub fn remove(cluster: &str) {
+    for path in roots(cluster) {
+        // A killed process leaves its cgroup a moment after it is gone from sight.
+        for _ in 0..100 {
+            if !path.exists() || remove_tree(&path) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// `rmdir` from the leaves up: the files in a cgroup cannot be removed and need not be.
+fn remove_tree(dir: &Path) -> bool {
+    let below = fs::read_dir(dir).into_iter().flatten().flatten();
+    for entry in below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        remove_tree(&entry.path());
+    }
+    fs::remove_dir(dir).is_ok()
+}
+
+/// The root's path in each hierarchy: one with version 2, one a controller with version 1.
+fn roots(cluster: &str) -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mount_points(&mounts).map(|point| Path::new(point).join(root(cluster).trim_start_matches('/'))).collect()
+}
+
+fn mount_points(mounts: &str) -> impl Iterator<Item = &str> {
+    mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let point = words.next()?;
+        words.next()?.starts_with("cgroup").then_some(point)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hierarchy_is_found() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
+                      cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let points: Vec<&str> = mount_points(mounts).collect();
+        assert_eq!(points, ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified"]);
+    }
+
+    #[test]
+    fn a_tree_goes_from_the_leaves_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        fs::create_dir_all(root.join("pod/container")).unwrap();
+        assert!(remove_tree(&root));
+        assert!(!root.exists());
+    }
+}

@@ -1,0 +1,190 @@
+//! Starts a cluster that goes on without us, and ends it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal};
+
+use super::api_server::PATIENCE;
+use super::state::{self, Phase, Shape, State};
+use crate::artifact::{self, Set};
+use crate::error::{Error, Result};
+use crate::home::{self, Home};
+use crate::program::run;
+use crate::store::{Check, Store};
+use crate::wait;
+
+/// Programs of the host that a node needs while it runs.
+const NODE_TOOLS: &[(&str, &str)] = &[
+    ("unshare", "util-linux"),
+    ("nsenter", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("setsid", "util-linux"),
+    ("mount", "mount"),
+    ("ip", "iproute2"),
+    ("iptables", "iptables"),
+];
+
+/// What is to be started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    pub name: String,
+    pub shape: Shape,
+    /// It ends when nobody holds its lease any more.
+    pub leased: bool,
+    /// kwok, on a control plane.
+    pub with_fleet: bool,
+    /// The API server's port, on a control plane.
+    pub api_port: Option<u16>,
+}
+
+impl Launch {
+    /// What has to be there before.
+    pub fn set(&self) -> Set {
+        match (self.shape, self.with_fleet) {
+            (Shape::Node, _) => Set::Node,
+            (Shape::ControlPlane, true) => Set::Fleet,
+            (Shape::ControlPlane, false) => Set::ControlPlane,
+        }
+    }
+
+    /// Starts the cluster and waits until it is ready. What fails is gone when this returns.
+    pub async fn start(&self, store: &Store, on_step: impl Fn(String)) -> Result<State> {
+        prepare(store, self.set())?;
+        let home = store.home();
+        let mut log = tempfile::tempfile().map_err(Error::file("create a file in", std::env::temp_dir()))?;
+        let mut owner = self.spawn_owner(home, &log)?;
+        let ready = self.wait_until_ready(home, &mut owner, &mut log, on_step).await;
+        if ready.is_err() {
+            stop(home, &self.name).await?;
+        }
+        ready
+    }
+
+    /// The process that owns the cluster, in a session of its own: Ctrl-C here does not reach it.
+    fn spawn_owner(&self, home: &Home, log: &File) -> Result<Child> {
+        let mut command = Command::new("setsid");
+        command.arg(executable()?).args(["own", "--name", &self.name]).args(match self.shape {
+            Shape::Node => ["--shape", "node"],
+            Shape::ControlPlane => ["--shape", "control-plane"],
+        });
+        command.args(self.leased.then_some("--leased"));
+        command.args(self.with_fleet.then_some("--kwok"));
+        if let Some(port) = self.api_port {
+            command.args(["--api-port", &port.to_string()]);
+        }
+        let log = log.try_clone().map_err(|source| Error::Start { program: "setsid".into(), source })?;
+        command
+            .env(home::VARIABLE, home.root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|source| Error::Start { program: "setsid".into(), source })
+    }
+
+    async fn wait_until_ready(
+        &self,
+        home: &Home,
+        owner: &mut Child,
+        log: &mut File,
+        on_step: impl Fn(String),
+    ) -> Result<State> {
+        let failed = |why: String| Error::NotReady { name: self.name.clone(), why };
+        wait::until("the cluster", 2 * PATIENCE, async || {
+            let ended = owner.try_wait().ok().flatten().is_some();
+            let Some(state) = State::find(home, &self.name).ok().flatten() else {
+                return if ended { Ok(Err(failed(last_words(log)))) } else { Err("nothing yet".into()) };
+            };
+            let status = state.status();
+            match status.phase {
+                Phase::Ready => Ok(Ok(state)),
+                Phase::Failed(why) => Ok(Err(failed(why))),
+                Phase::Starting => {
+                    on_step(status.step.clone());
+                    Err(status.step)
+                }
+            }
+        })
+        .await?
+    }
+}
+
+/// Makes sure that all parts of a set, and the host's programs it takes, are there.
+pub fn prepare(store: &Store, set: Set) -> Result<()> {
+    let artifacts = set.artifacts();
+    let missing: Vec<_> = artifacts.iter().filter(|a| !store.is_intact(a, Check::Quick)).collect();
+    let mut tools: Vec<(&str, &str)> = missing.iter().flat_map(|a| a.tools()).copied().collect();
+    if set == Set::Node {
+        tools.extend(NODE_TOOLS);
+    }
+    artifact::ensure_tools(&tools, store.progress())?;
+    for artifact in missing {
+        store.ensure(artifact)?;
+    }
+    Ok(())
+}
+
+/// Ends a cluster and waits until it is gone. Whether there was one.
+pub async fn stop(home: &Home, name: &str) -> Result<bool> {
+    let Some(state) = State::find(home, name)? else {
+        state::sweep(home)?;
+        return Ok(false);
+    };
+    signal(state.description.owner, Signal::TERM);
+    let gone = wait::until("the cluster's end", 30, async || match State::find(home, name) {
+        Ok(None) => Ok(()),
+        _ => Err("it is still there".into()),
+    });
+    if gone.await.is_err() {
+        signal(state.description.owner, Signal::KILL);
+        wait::until("the cluster's end", 30, async || match State::find(home, name) {
+            Ok(None) => Ok(()),
+            _ => Err("it is still there".into()),
+        })
+        .await?;
+    }
+    state::sweep(home)?;
+    Ok(true)
+}
+
+fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        rustix::process::kill_process(pid, signal).ok();
+    }
+}
+
+/// What the owner said before it ended.
+fn last_words(log: &mut File) -> String {
+    let mut text = String::new();
+    log.rewind().ok();
+    log.read_to_string(&mut text).ok();
+    let text = text.trim().trim_start_matches("error: ");
+    if text.is_empty() {
+        return "its owner ended without a word".into();
+    }
+    text.to_owned()
+}
+
+/// The testbed's own program: this one, the one that `TESTBED_BIN` names, or built now.
+pub fn executable() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("TESTBED_BIN") {
+        return Ok(path.into());
+    }
+    let current = std::env::current_exe().map_err(Error::file("find", "this program"))?;
+    if current.file_stem().is_some_and(|name| name == "testbed") {
+        return Ok(current);
+    }
+    // A test of another crate: cargo has built this library for it, but not the program.
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    run(
+        "building the testbed program",
+        Command::new(cargo).args(["build", "--quiet", "--bin", "testbed", "--manifest-path", manifest]),
+    )?;
+    let profile = current.ancestors().nth(2).map(PathBuf::from).unwrap_or_default();
+    Ok(profile.join("testbed"))
+}

@@ -1,0 +1,171 @@
+//! The process that owns a cluster in the background, and sees to it that nothing stays behind.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+use super::control_plane::{ControlPlane, Options};
+use super::launch::{Launch, executable};
+use super::lease::Lease;
+use super::process::Processes;
+use super::state::{Owned, Phase, Shape, State, Status};
+use crate::error::{Error, Result};
+use crate::home::Home;
+use crate::pki::write_secret;
+use crate::program::bound_to_parent;
+use crate::store::Store;
+use crate::wait;
+
+/// How long a shared cluster waits for its next user: test binaries of one run follow each other.
+const LINGER: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Runs a cluster until it is told to stop, its supervisor dies, or nobody needs it any more.
+pub async fn own(store: Store, launch: &Launch) -> Result<()> {
+    match launch.shape {
+        Shape::ControlPlane => own_control_plane(store, launch).await,
+        Shape::Node => own_node(store.home(), launch).await,
+    }
+}
+
+async fn own_control_plane(store: Store, launch: &Launch) -> Result<()> {
+    let mut stop = Stop::new(store.home().clone(), launch)?;
+    let options = Options { name: Some(launch.name.clone()), api_port: launch.api_port, with_fleet: launch.with_fleet };
+    let mut control_plane = tokio::select! {
+        started = ControlPlane::start_in(store, options) => started?,
+        () = stop.told() => return Err(Error::Interrupted),
+    };
+    let publish = |control_plane: &mut ControlPlane| {
+        let components = control_plane.components();
+        control_plane.state().set_status(&Status { phase: Phase::Ready, components, ..Status::default() })
+    };
+    publish(&mut control_plane)?;
+    while !stop.is_due().await? {
+        if control_plane.state().status().components != control_plane.components() {
+            publish(&mut control_plane)?;
+        }
+    }
+    Ok(())
+}
+
+async fn own_node(home: &Home, launch: &Launch) -> Result<()> {
+    let mut stop = Stop::new(home.clone(), launch)?;
+    let owned = Owned::create(home, &launch.name, Shape::Node)?;
+    let mut processes = Processes::new(owned.state.dir.join("logs"));
+    let mut supervisor = None;
+    let lived = async {
+        let pid = start_supervisor(&owned.state, &mut processes).await?;
+        supervisor = Some(pid);
+        while processes.check().is_ok() && !stop.is_due().await? {}
+        Ok(())
+    }
+    .await;
+    drop(processes);
+    if let Some(pid) = supervisor {
+        wait_for_end(pid).await;
+    }
+    if let Some(network) = owned.state.description.network {
+        network.disconnect();
+    }
+    lived
+}
+
+/// Starts the supervisor as the first process of new namespaces, and joins them to the host.
+async fn start_supervisor(state: &State, processes: &mut Processes) -> Result<u32> {
+    let mut command = bound_to_parent("unshare");
+    // Whoever kills `unshare` kills the first process, and with it the kernel kills all others.
+    command
+        .args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
+        .args(["--propagation", "private", "--"])
+        .arg(executable()?)
+        .args(["supervise", "--name", &state.description.name]);
+    processes.start_command("supervisor", command)?;
+    let unshare = processes.pids().first().copied().unwrap_or_default();
+    let pid = wait::until("the supervisor", 30, async || {
+        processes.check().map_err(|e| e.to_string())?;
+        first_child(unshare).ok_or_else(|| "no process yet".into())
+    })
+    .await?;
+    write_secret(&state.dir.join("supervisor.pid"), &pid.to_string())?;
+    if let Some(network) = state.description.network {
+        network.connect(pid)?;
+    }
+    Ok(pid)
+}
+
+/// Namespaces, mounts and interfaces are gone when their first process is.
+async fn wait_for_end(pid: u32) {
+    let process = format!("/proc/{pid}");
+    while Path::new(&process).exists() {
+        sleep(PAUSE).await;
+    }
+}
+
+/// The child of a process; found by asking every process for its parent.
+fn first_child(parent: u32) -> Option<u32> {
+    fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        (parent_of(pid)? == parent).then_some(pid)
+    })
+}
+
+/// The parent of a process. Its name comes first in the file, may contain anything, and ends at the last `)`.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The reasons to stop: a signal, or a lease that nobody holds.
+struct Stop {
+    home: Home,
+    lease: Option<String>,
+    unused_since: Option<Instant>,
+    // Held to the end, so that nobody joins a cluster on its way out.
+    ended: Option<Lease>,
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    fn new(home: Home, launch: &Launch) -> Result<Self> {
+        let listen = |kind| signal(kind).map_err(|e| Error::Other(format!("failed to listen for signals: {e}")));
+        Ok(Self {
+            home,
+            lease: launch.leased.then(|| launch.name.clone()),
+            unused_since: None,
+            ended: None,
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn told(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    /// Whether it is time to stop; takes a moment to answer no.
+    async fn is_due(&mut self) -> Result<bool> {
+        if tokio::time::timeout(PAUSE, self.told()).await.is_ok() {
+            return Ok(true);
+        }
+        let Some(name) = &self.lease else {
+            return Ok(false);
+        };
+        let Some(lease) = Lease::end(&self.home, name)? else {
+            self.unused_since = None;
+            return Ok(false);
+        };
+        let since = *self.unused_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < LINGER {
+            return Ok(false);
+        }
+        self.ended = Some(lease);
+        Ok(true)
+    }
+}
