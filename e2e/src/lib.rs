@@ -1,1 +1,5 @@
-//! x
+//! What the end-to-end tests share: a look at the host, a look at pods, words over a socket.
+
+pub mod memcached;
+pub mod pod;
+pub mod trace;

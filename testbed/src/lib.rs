@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod error;
 pub mod fleet;
 pub mod home;
+pub mod install;
 pub mod namespace;
 pub mod oci;
 pub mod pki;

@@ -69,7 +69,7 @@ pub fn image_of_binary(binary: &Path, name: &str, archive: &Path) -> Result<()> 
     let mut layer = Layer::create(parent)?;
     layer.file(program, 0o755, binary)?;
     let config = Config::new(&[name]).entrypoint(&[&format!("/{program}")]);
-    layer.into_archive(config, archive)
+    layer.into_archive(&config, archive)
 }
 
 /// The files of an image; the same files always make the same bytes.
@@ -134,10 +134,10 @@ impl Layer {
     }
 
     /// Writes the image: an OCI layout, with the file that older `docker load` looks for.
-    pub fn into_archive(self, config: Config, archive: &Path) -> Result<()> {
+    pub fn into_archive(self, config: &Config, archive: &Path) -> Result<()> {
         let Self { tar, path } = self;
         let layer = tar.into_inner().map_err(Error::file("write", &path))?;
-        write_archive(&layer.finish(), &path, &config, archive).map_err(Error::file("write", archive))
+        write_archive(&layer.finish(), &path, config, archive).map_err(Error::file("write", archive))
     }
 }
 
@@ -155,9 +155,12 @@ fn write_archive(layer: &Blob, layer_file: &Path, config: &Config, archive: &Pat
         .names
         .iter()
         .map(|name| {
-            let mut entry = manifest_blob.descriptor("application/vnd.oci.image.manifest.v1+json");
-            entry["annotations"] = json!({"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name});
-            entry
+            json!({
+                "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                "digest": manifest_blob.digest(),
+                "size": manifest_blob.size,
+                "annotations": {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name},
+            })
         })
         .collect();
     let index = serde_json::to_vec(&json!({
@@ -281,7 +284,7 @@ mod tests {
             layer.text("etc/passwd", "x").unwrap();
             layer.link("bin", "usr/bin").unwrap();
             let path = dir.path().join(name);
-            layer.into_archive(Config::new(&["a:1", "a:2"]), &path).unwrap();
+            layer.into_archive(&Config::new(&["a:1", "a:2"]), &path).unwrap();
             fs::read(path).unwrap()
         };
         assert!(image("one") == image("two"));

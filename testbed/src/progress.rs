@@ -16,31 +16,54 @@ const REMIND: Duration = Duration::from_secs(20);
 pub struct Progress {
     live: bool,
     colour: bool,
+    hidden: bool,
+    position: Option<(usize, usize)>,
 }
 
 impl Progress {
     /// Live on a terminal, plain lines elsewhere; `NO_COLOR` is honoured.
     pub fn detect() -> Self {
         let live = io::stderr().is_terminal();
-        Self { live, colour: live && env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
+        let colour = live && env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        Self { live, colour, hidden: false, position: None }
+    }
+
+    /// Shows nothing.
+    pub fn hidden() -> Self {
+        Self { live: false, colour: false, hidden: true, position: None }
+    }
+
+    /// What begins from here on is number `position` of `total`.
+    #[must_use]
+    pub fn at(self, position: usize, total: usize) -> Self {
+        Self { position: Some((position, total)), ..self }
     }
 
     /// A sentence of its own.
     pub fn say(self, sentence: &str) {
-        emit(&format!("{sentence}\n"));
+        self.emit(&format!("{sentence}\n"));
     }
 
     /// Begins a piece of work; it ends with [`Task::done`] or, when dropped, as failed.
     pub fn begin(self, label: &str) -> Task {
         let note = Arc::new(Mutex::new(String::new()));
         let (stop, stopped) = mpsc::channel();
-        let painter =
-            Painter { progress: self, label: label.to_owned(), began: Instant::now(), note: Arc::clone(&note) };
+        let label = self.position.map_or(String::new(), |(n, of)| format!("{n:>2}/{of} ")) + label;
+        let painter = Painter { progress: self, label, began: Instant::now(), note: Arc::clone(&note) };
         if !self.live {
             painter.finish("…", "33", "");
         }
         let thread = thread::spawn(move || painter.paint_until(&stopped));
         Task { note, ending: Some((stop, thread)) }
+    }
+
+    /// Progress must never make the work fail: a closed standard error is ignored.
+    fn emit(self, text: &str) {
+        if !self.hidden {
+            let mut stderr = io::stderr().lock();
+            stderr.write_all(text.as_bytes()).ok();
+            stderr.flush().ok();
+        }
     }
 
     fn paint(self, code: &str, text: &str) -> String {
@@ -102,7 +125,7 @@ impl Painter {
         let text = format!("{note} {}", self.elapsed());
         if self.progress.live {
             let frame = self.progress.paint("36", frame);
-            emit(&format!("\r\x1b[2K  {frame} {:<34} {}", self.label, text.trim_start()));
+            self.progress.emit(&format!("\r\x1b[2K  {frame} {:<40} {}", self.label, text.trim_start()));
         } else {
             self.finish("…", "33", text.trim_start());
         }
@@ -111,20 +134,13 @@ impl Painter {
     fn finish(&self, sign: &str, code: &str, how: &str) {
         let clear = if self.progress.live { "\r\x1b[2K" } else { "" };
         let sign = self.progress.paint(code, sign);
-        emit(format!("{clear}  {sign} {:<34} {how}", self.label).trim_end());
-        emit("\n");
+        let line = format!("{clear}  {sign} {:<40} {how}", self.label);
+        self.progress.emit(&format!("{}\n", line.trim_end()));
     }
 
     fn elapsed(&self) -> String {
         duration(self.began.elapsed())
     }
-}
-
-/// Progress must never make the work fail: a closed standard error is ignored.
-fn emit(text: &str) {
-    let mut stderr = io::stderr().lock();
-    stderr.write_all(text.as_bytes()).ok();
-    stderr.flush().ok();
 }
 
 /// A duration as people say it: `0.4 s`, `12 s`, `6 min 10 s`.

@@ -26,13 +26,25 @@ pub async fn until<T>(
     seconds: u64,
     mut probe: impl AsyncFnMut() -> Result<T, String>,
 ) -> Result<T> {
+    let outcome = uninterrupted(what, seconds, async || match check_interrupted() {
+        Err(interrupted) => Ok(Err(interrupted)),
+        Ok(()) => probe().await.map(Ok),
+    });
+    outcome.await?
+}
+
+/// Like [`until`], but Ctrl-C does not end it: for cleaning up after Ctrl-C.
+pub async fn uninterrupted<T>(
+    what: impl Into<String>,
+    seconds: u64,
+    mut probe: impl AsyncFnMut() -> Result<T, String>,
+) -> Result<T> {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     loop {
         let seen = match probe().await {
             Ok(answer) => return Ok(answer),
             Err(seen) => seen,
         };
-        check_interrupted()?;
         if Instant::now() > deadline {
             return Err(Error::Timeout { what: what.into(), seconds, seen });
         }

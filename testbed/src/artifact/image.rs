@@ -31,9 +31,9 @@ pub const PAUSE: &str = "registry.k8s.io/pause:3.10";
 
 /// memcached as users name it: the newest that Debian has, and an older one to upgrade from.
 pub fn memcached_images() -> Vec<Artifact> {
-    let image = |suite, version, names| Artifact {
+    let image = |suite, version: &'static str, names| Artifact {
         name: "memcached-image".into(),
-        version: format!("{version}"),
+        version: String::from(version),
         recipe: Recipe::Image(Image::Memcached { suite, version, names }),
     };
     vec![
@@ -69,13 +69,13 @@ impl Image {
             Self::Memcached { suite, version, names } => {
                 let layer = memcached_layer(suite, version, &busybox, out, task)?;
                 let config = Config::new(names).entrypoint(&["/usr/bin/memcached"]).user("11211");
-                layer.into_archive(config, &archive)
+                layer.into_archive(&config, &archive)
             }
             Self::Pause { name } => {
                 let mut layer = Layer::create(out)?;
                 layer.file("busybox", 0o755, &busybox)?;
                 let config = Config::new(&[name]).entrypoint(&["/busybox", "sleep", "2147483647"]);
-                layer.into_archive(config, &archive)
+                layer.into_archive(&config, &archive)
             }
         }
     }
@@ -130,9 +130,8 @@ fn is_wanted(path: &Path) -> bool {
     let path = path.strip_prefix(".").unwrap_or(path);
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {
-        ["usr", "bin", "memcached"] | ["usr", "lib64", _] => true,
+        ["usr", "bin", "memcached"] | ["usr", "lib64", _] | ["usr", "lib", _, "sasl2", _] => true,
         ["usr", "lib", triplet, file] => triplet.contains("-linux-") && file.contains(".so"),
-        ["usr", "lib", _, "sasl2", _] => true,
         _ => false,
     }
 }

@@ -144,6 +144,19 @@ impl Artifact {
     }
 }
 
+/// Programs of the host that a control plane needs while it runs, with their Debian packages.
+const CONTROL_PLANE_TOOLS: &[(&str, &str)] = &[("setpriv", "util-linux"), ("setsid", "util-linux")];
+/// The same for a node.
+const NODE_TOOLS: &[(&str, &str)] = &[
+    ("setpriv", "util-linux"),
+    ("setsid", "util-linux"),
+    ("unshare", "util-linux"),
+    ("nsenter", "util-linux"),
+    ("mount", "mount"),
+    ("ip", "iproute2"),
+    ("iptables", "iptables"),
+];
+
 /// What a command needs; nothing more is built for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
@@ -158,6 +171,15 @@ pub enum Set {
 }
 
 impl Set {
+    /// Programs of the host that it takes to run it, with their Debian packages.
+    pub fn tools(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::ControlPlane | Self::Fleet => CONTROL_PLANE_TOOLS,
+            Self::Node => NODE_TOOLS,
+            Self::Kubectl => &[],
+        }
+    }
+
     /// The parts, in the order in which they are built.
     pub fn artifacts(self) -> Vec<Artifact> {
         let mut parts = vec![];

@@ -19,7 +19,7 @@ use crate::store::Store;
 /// A real Kubernetes on one machine: no Docker, no registry, no downloads of binaries.
 ///
 /// Everything is built from source packages once, kept below the user's cache directory
-/// (TESTBED_HOME names another), and taken away again without a trace by `down`.
+/// (`TESTBED_HOME` names another), and taken away again without a trace by `down`.
 #[derive(Debug, Parser)]
 #[command(name = "testbed", version, after_help = EXAMPLES)]
 pub struct Cli {

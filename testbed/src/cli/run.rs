@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use super::{Down, Install, Load, Purpose, Up};
-use crate::artifact::{self, Artifact, Set};
+use crate::artifact::{self, Set};
 use crate::cluster::launch;
 use crate::cluster::node::{Node, check_root};
 use crate::cluster::state::{self, Phase, Shape, State};
 use crate::cluster::{Cluster, node};
 use crate::error::{Error, Result};
+use crate::install;
 use crate::progress::duration;
 use crate::store::{Check, Store};
 
@@ -16,41 +17,24 @@ use crate::store::{Check, Store};
 pub fn install(store: &Store, install: &Install) -> Result<()> {
     let began = Instant::now();
     let check = if install.verify { Check::Full } else { Check::Quick };
-    let mut parts: Vec<Artifact> = Vec::new();
-    for set in sets(install.purpose) {
-        let new = set.artifacts().into_iter().filter(|a| !parts.iter().any(|p| p.directory() == a.directory()));
-        parts.extend(new.collect::<Vec<_>>());
-    }
-    let missing: Vec<&Artifact> = parts.iter().filter(|a| !store.is_intact(a, check)).collect();
-    let home = store.home().root().display();
-    if missing.is_empty() {
+    let report = install::install(store, sets(install.purpose), check)?;
+    if report.built == 0 {
         store.progress().say(&format!(
-            "Everything is in place: {} parts below {home}, checked in {}.",
-            parts.len(),
+            "Everything is in place: {} parts below {}, checked in {}.",
+            report.parts,
+            store.home().root().display(),
             duration(began.elapsed())
         ));
-        return Ok(());
     }
-    store.progress().say(&format!(
-        "Building {} of {} parts into {home}; the first time this takes about 15 minutes on two cores.",
-        missing.len(),
-        parts.len()
-    ));
-    let tools: Vec<(&str, &str)> = missing.iter().flat_map(|a| a.tools()).copied().collect();
-    artifact::ensure_tools(&tools, store.progress())?;
-    for part in missing {
-        store.ensure_checked(part, check)?;
-    }
-    store.progress().say(&format!("Done in {}.", duration(began.elapsed())));
     Ok(())
 }
 
-fn sets(purpose: Purpose) -> Vec<Set> {
+fn sets(purpose: Purpose) -> &'static [Set] {
     match purpose {
-        Purpose::ControlPlane => vec![Set::ControlPlane],
-        Purpose::Node => vec![Set::Node],
-        Purpose::Fleet => vec![Set::Fleet],
-        Purpose::All => vec![Set::ControlPlane, Set::Kubectl, Set::Fleet, Set::Node],
+        Purpose::ControlPlane => &[Set::ControlPlane],
+        Purpose::Node => &[Set::Node],
+        Purpose::Fleet => &[Set::Fleet],
+        Purpose::All => &[Set::ControlPlane, Set::Node, Set::Fleet],
     }
 }
 
@@ -64,8 +48,7 @@ pub async fn up(store: &Store, up: &Up) -> Result<()> {
     if let Some(state) = State::find(store.home(), &launch.name)? {
         return say_running(store, &state, launch.shape);
     }
-    launch::prepare(store, launch.set())?;
-    launch::prepare(store, Set::Kubectl)?;
+    install::install(store, &[launch.set(), Set::Kubectl], Check::Quick)?;
     let task = progress.begin(&format!("cluster {}", launch.name));
     let state = launch.start(store, |step| task.note(step + ",")).await?;
     task.done("ready");

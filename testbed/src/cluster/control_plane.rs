@@ -12,8 +12,9 @@ use crate::artifact::Set;
 use crate::error::Result;
 use crate::fleet;
 use crate::home::Home;
+use crate::install::install;
 use crate::progress::Progress;
-use crate::store::Store;
+use crate::store::{Check, Store};
 
 /// A control plane that dies with this guard, and with its process, however that ends.
 #[derive(Debug)]
@@ -58,9 +59,7 @@ impl ControlPlane {
     /// A control plane as wished, in another home.
     pub async fn start_in(store: Store, options: Options) -> Result<Self> {
         let set = if options.with_fleet { Set::Fleet } else { Set::ControlPlane };
-        for artifact in set.artifacts() {
-            store.ensure(&artifact)?;
-        }
+        install(&store, &[set], Check::Quick)?;
         let home = store.home();
         let ports = vec![
             options.api_port.map_or_else(|| Port::free(home), |port| Port::exactly(home, port))?,

@@ -10,23 +10,13 @@ use rustix::process::{Pid, Signal};
 
 use super::api_server::PATIENCE;
 use super::state::{self, Phase, Shape, State};
-use crate::artifact::{self, Set};
+use crate::artifact::Set;
 use crate::error::{Error, Result};
 use crate::home::{self, Home};
+use crate::install::install;
 use crate::program::run;
 use crate::store::{Check, Store};
 use crate::wait;
-
-/// Programs of the host that a node needs while it runs.
-const NODE_TOOLS: &[(&str, &str)] = &[
-    ("unshare", "util-linux"),
-    ("nsenter", "util-linux"),
-    ("setpriv", "util-linux"),
-    ("setsid", "util-linux"),
-    ("mount", "mount"),
-    ("ip", "iproute2"),
-    ("iptables", "iptables"),
-];
 
 /// What is to be started.
 #[derive(Debug, Clone)]
@@ -53,7 +43,7 @@ impl Launch {
 
     /// Starts the cluster and waits until it is ready. What fails is gone when this returns.
     pub async fn start(&self, store: &Store, on_step: impl Fn(String)) -> Result<State> {
-        prepare(store, self.set())?;
+        install(store, &[self.set()], Check::Quick)?;
         let home = store.home();
         let mut log = tempfile::tempfile().map_err(Error::file("create a file in", std::env::temp_dir()))?;
         let mut owner = self.spawn_owner(home, &log)?;
@@ -113,39 +103,23 @@ impl Launch {
     }
 }
 
-/// Makes sure that all parts of a set, and the host's programs it takes, are there.
-pub fn prepare(store: &Store, set: Set) -> Result<()> {
-    let artifacts = set.artifacts();
-    let missing: Vec<_> = artifacts.iter().filter(|a| !store.is_intact(a, Check::Quick)).collect();
-    let mut tools: Vec<(&str, &str)> = missing.iter().flat_map(|a| a.tools()).copied().collect();
-    if set == Set::Node {
-        tools.extend(NODE_TOOLS);
-    }
-    artifact::ensure_tools(&tools, store.progress())?;
-    for artifact in missing {
-        store.ensure(artifact)?;
-    }
-    Ok(())
-}
-
 /// Ends a cluster and waits until it is gone. Whether there was one.
 pub async fn stop(home: &Home, name: &str) -> Result<bool> {
     let Some(state) = State::find(home, name)? else {
         state::sweep(home)?;
         return Ok(false);
     };
-    signal(state.description.owner, Signal::TERM);
-    let gone = wait::until("the cluster's end", 30, async || match State::find(home, name) {
-        Ok(None) => Ok(()),
-        _ => Err("it is still there".into()),
-    });
-    if gone.await.is_err() {
-        signal(state.description.owner, Signal::KILL);
-        wait::until("the cluster's end", 30, async || match State::find(home, name) {
+    let gone = async || {
+        wait::uninterrupted("the cluster's end", 30, async || match State::find(home, name) {
             Ok(None) => Ok(()),
-            _ => Err("it is still there".into()),
+            _ => Err("its owner is still there".into()),
         })
-        .await?;
+        .await
+    };
+    signal(state.description.owner, Signal::TERM);
+    if gone().await.is_err() {
+        signal(state.description.owner, Signal::KILL);
+        gone().await?;
     }
     state::sweep(home)?;
     Ok(true)

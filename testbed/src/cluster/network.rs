@@ -31,7 +31,7 @@ fn free_beside(used: &[Network], routes: &[Range]) -> Result<Network> {
     (0..SLOTS)
         .map(|slot| Network { slot })
         .filter(|network| !used.contains(network))
-        .find(|network| !network.ranges().iter().any(|mine| routes.iter().any(|r| r.overlaps(mine))))
+        .find(|network| !network.ranges().iter().any(|mine| routes.iter().any(|route| route.overlaps(*mine))))
         .ok_or_else(|| Error::Other(NONE_FREE.into()))
 }
 
@@ -132,9 +132,9 @@ struct Range {
 }
 
 impl Range {
-    fn overlaps(&self, other: &Self) -> bool {
+    fn overlaps(self, other: Self) -> bool {
         let shorter = self.length.min(other.length);
-        let prefix = |range: &Self| u32::from(range.start).checked_shr(32 - shorter).unwrap_or(0);
+        let prefix = |range: Self| u32::from(range.start).checked_shr(32 - shorter).unwrap_or(0);
         prefix(self) == prefix(other)
     }
 }

@@ -1,7 +1,6 @@
 //! The process that owns a cluster in the background, and sees to it that nothing stays behind.
 
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -98,8 +97,8 @@ async fn start_supervisor(state: &State, processes: &mut Processes) -> Result<u3
 
 /// Namespaces, mounts and interfaces are gone when their first process is.
 async fn wait_for_end(pid: u32) {
-    let process = format!("/proc/{pid}");
-    while Path::new(&process).exists() {
+    // A zombie has let go of everything; in some containers nobody ever buries it.
+    while stat_of(pid).is_some_and(|stat| stat.state != 'Z') {
         sleep(PAUSE).await;
     }
 }
@@ -108,14 +107,28 @@ async fn wait_for_end(pid: u32) {
 fn first_child(parent: u32) -> Option<u32> {
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-        (parent_of(pid)? == parent).then_some(pid)
+        (stat_of(pid)?.parent == parent).then_some(pid)
     })
 }
 
-/// The parent of a process. Its name comes first in the file, may contain anything, and ends at the last `)`.
-pub fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+/// What the kernel says about a process.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Stat {
+    pub state: char,
+    pub parent: u32,
+}
+
+/// What the kernel says about a process, if it exists.
+pub fn stat_of(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The process's name comes before the rest, may contain anything, and ends at the last `)`.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let mut words = text.rsplit_once(')')?.1.split_whitespace();
+    let state = words.next()?.chars().next()?;
+    let parent = words.next()?.parse().ok()?;
+    Some(Stat { state, parent })
 }
 
 /// The reasons to stop: a signal, or a lease that nobody holds.
@@ -167,5 +180,26 @@ impl Stop {
         }
         self.ended = Some(lease);
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_an_odd_name_is_read_right() {
+        let stat = parse_stat("42 (a) R 1 (b) Z 7 42 42 0 -1").unwrap();
+        assert_eq!(stat, Stat { state: 'Z', parent: 7 });
+    }
+
+    #[test]
+    fn a_child_is_found_by_its_parent() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let stat = stat_of(child.id()).unwrap();
+        assert_eq!(stat.parent, std::process::id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(stat_of(child.id()), None);
     }
 }

@@ -287,7 +287,7 @@ mod tests {
         let (_dir, home) = home();
         let owned = Owned::create(&home, "one", Shape::ControlPlane).unwrap();
         assert_eq!(owned.state.status().phase, Phase::Starting);
-        let status = Status { phase: Phase::Failed("why".into()), components: vec![] };
+        let status = Status { phase: Phase::Failed("why".into()), ..Status::default() };
         owned.state.set_status(&status).unwrap();
         assert_eq!(owned.state.status().phase, status.phase);
     }

@@ -34,6 +34,12 @@ impl Store {
         Self { home, progress }
     }
 
+    /// The same store, reporting to another progress display.
+    #[must_use]
+    pub fn showing(self, progress: Progress) -> Self {
+        Self { progress, ..self }
+    }
+
     /// Where the store is.
     pub fn home(&self) -> &Home {
         &self.home
@@ -143,7 +149,7 @@ mod tests {
     fn store() -> (tempfile::TempDir, Store) {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path()).unwrap();
-        (dir, Store::new(home, Progress::detect()))
+        (dir, Store::new(home, Progress::hidden()))
     }
 
     fn listed(store: &Store) -> Vec<String> {

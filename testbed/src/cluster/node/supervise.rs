@@ -14,7 +14,7 @@ use super::CONTAINERD_SOCKET;
 use super::config::{self, NODE_NAME};
 use crate::artifact::{self, Artifact};
 use crate::cluster::api_server::{self, Plan, kubernetes, until_alive, wait_for_port};
-use crate::cluster::own::parent_of;
+use crate::cluster::own::stat_of;
 use crate::cluster::process::Processes;
 use crate::cluster::state::{Phase, State, Status};
 use crate::cluster::{Cluster, cgroup, network};
@@ -243,7 +243,7 @@ fn search_path(first: &[&Path]) -> String {
 fn reap_orphans(own: &[u32]) {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let orphans = pids.filter(|pid| !own.contains(pid) && parent_of(*pid) == Some(1));
+    let orphans = pids.filter(|pid| !own.contains(pid) && stat_of(*pid).is_some_and(|stat| stat.parent == 1));
     for pid in orphans.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
         rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).ok();
     }
