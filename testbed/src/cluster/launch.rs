@@ -49,7 +49,8 @@ impl Launch {
         let mut owner = self.spawn_owner(home, &log)?;
         let ready = self.wait_until_ready(home, &mut owner, &mut log, on_step).await;
         if ready.is_err() {
-            stop(home, &self.name).await?;
+            end(&mut owner).await?;
+            state::sweep(home)?;
         }
         ready
     }
@@ -103,24 +104,33 @@ impl Launch {
     }
 }
 
+/// Ends an owner that has not made it, perhaps not even to its directory.
+async fn end(owner: &mut Child) -> Result<()> {
+    end_process(owner.id(), || owner.try_wait().ok().flatten().is_some()).await
+}
+
+/// Asks a process to end, and makes it if it does not.
+async fn end_process(pid: u32, mut is_gone: impl FnMut() -> bool) -> Result<()> {
+    for how in [Signal::TERM, Signal::KILL] {
+        signal(pid, how);
+        let gone = wait::uninterrupted(format!("process {pid} to end"), 30, async || {
+            if is_gone() { Ok(()) } else { Err("it is still there".into()) }
+        });
+        match gone.await {
+            Err(_) if how == Signal::TERM => {}
+            outcome => return outcome,
+        }
+    }
+    Ok(())
+}
+
 /// Ends a cluster and waits until it is gone. Whether there was one.
 pub async fn stop(home: &Home, name: &str) -> Result<bool> {
     let Some(state) = State::find(home, name)? else {
         state::sweep(home)?;
         return Ok(false);
     };
-    let gone = async || {
-        wait::uninterrupted("the cluster's end", 30, async || match State::find(home, name) {
-            Ok(None) => Ok(()),
-            _ => Err("its owner is still there".into()),
-        })
-        .await
-    };
-    signal(state.description.owner, Signal::TERM);
-    if gone().await.is_err() {
-        signal(state.description.owner, Signal::KILL);
-        gone().await?;
-    }
+    end_process(state.description.owner, || matches!(State::find(home, name), Ok(None))).await?;
     state::sweep(home)?;
     Ok(true)
 }

@@ -1,0 +1,69 @@
+# The entry point: `make help` lists what there is.
+
+CARGO   ?= cargo
+# Tests mostly wait for a cluster: more of them at once than there are cores.
+THREADS ?= 8
+NAME    ?= default
+
+TESTBED := target/debug/testbed
+export TESTBED_BIN := $(CURDIR)/$(TESTBED)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-down test checks test-unit test-integration test-e2e install up down status testbed clean
+
+## Try it
+
+demo: testbed ## A real cluster on this machine with a memcached in it, and a key written and read (root)
+	@demo/run $(TESTBED)
+
+demo-down: testbed ## Take the demo's cluster away without a trace
+	@$(TESTBED) down --name demo
+
+## Test it
+
+test: checks test-unit test-integration test-e2e ## Everything below; installs what it needs (root)
+	@echo "All tests passed."
+
+checks: ## Formatting, lints, size limits
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
+	@git ls-files '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 400 { print $$2 " has " $$1 " lines, the limit is 400"; long = 1 } END { exit long }'
+
+test-unit: ## Pure logic: no cluster, no root
+	$(CARGO) test --workspace --quiet --lib
+	$(CARGO) test --workspace --quiet --doc
+
+test-integration: testbed ## Real etcd, API server and controllers on loopback: no root
+	@$(TESTBED) install --for control-plane
+	@$(TESTBED) install --for fleet
+	$(CARGO) test --workspace --test cli --test control_plane --test fleet --test install -- --test-threads $(THREADS)
+
+test-e2e: testbed ## Real kubelet and containers in namespaces of their own (root)
+	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
+	@$(TESTBED) install --for node
+	$(CARGO) test --workspace --test node -- --test-threads $(THREADS)
+	$(CARGO) test --workspace --test teardown
+	@$(TESTBED) down --name shared
+
+## Use the cluster
+
+install: testbed ## Build everything the clusters need, once (about 12 minutes on two cores)
+	@$(TESTBED) install
+
+up: testbed ## Start a cluster that runs containers (root); NAME=... for another name
+	@$(TESTBED) up --name $(NAME)
+
+down: testbed ## Take it away again
+	@$(TESTBED) down --name $(NAME)
+
+status: testbed ## What is running
+	@$(TESTBED) status
+
+testbed:
+	@$(CARGO) build --workspace --quiet --bin testbed
+
+clean: ## Remove build results of this tree; the cache of the clusters stays
+	$(CARGO) clean
+
+help: ## This list
+	@awk 'BEGIN { FS = ":.*## " } /^## / { printf "\n%s\n", substr($$0, 4) } /^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
