@@ -1,0 +1,141 @@
+//! The CustomResourceDefinition: both versions with one schema, cleaned up for the API server.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::CustomResourceExt;
+use serde_json::Value;
+
+use crate::memcached::Memcached;
+
+/// Fields of Kubernetes' own types: their descriptions are in Kubernetes' documentation, and would make up
+/// nine tenths of ours.
+const EMBEDDED: [&str; 17] = [
+    "affinity",
+    "allowedSources",
+    "behavior",
+    "containerSecurityContext",
+    "env",
+    "exporterResources",
+    "extraVolumeMounts",
+    "extraVolumes",
+    "imagePullSecrets",
+    "metrics",
+    "metricsSources",
+    "podSecurityContext",
+    "resources",
+    "tolerations",
+    "topologySpreadConstraints",
+    "minAvailable",
+    "maxUnavailable",
+];
+
+/// The CustomResourceDefinition of `Memcached`.
+///
+/// # Errors
+///
+/// If what was derived is no CustomResourceDefinition any more after the clean-up: a bug that a test finds.
+pub fn memcached() -> serde_json::Result<CustomResourceDefinition> {
+    let mut document = serde_json::to_value(Memcached::crd())?;
+    clean(&mut document);
+    let mut crd: CustomResourceDefinition = serde_json::from_value(document)?;
+    // The older version first, as people expect to read them; both are served, the newer one is stored.
+    if let Some(stored) = crd.spec.versions.first().cloned() {
+        let mut older = stored;
+        older.name = "v1alpha1".into();
+        older.storage = false;
+        crd.spec.versions.insert(0, older);
+    }
+    Ok(crd)
+}
+
+/// Makes a schema fit for the API server and short enough to read.
+fn clean(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            // With a default, an explicit null would stay null instead of being defaulted.
+            map.remove("nullable");
+            if let Some(Value::Object(properties)) = map.get_mut("properties") {
+                for name in EMBEDDED {
+                    if let Some(field) = properties.get_mut(name) {
+                        strip_below(field);
+                    }
+                }
+            }
+            if let Some(Value::String(text)) = map.get_mut("description") {
+                *text = unwrap_lines(text);
+            }
+            map.values_mut().for_each(clean);
+        }
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        _ => {}
+    }
+}
+
+/// Removes descriptions below a field, but not its own.
+fn strip_below(field: &mut Value) {
+    let own = field.get("description").cloned();
+    strip(field);
+    if let (Some(own), Value::Object(map)) = (own, field) {
+        map.insert("description".into(), own);
+    }
+}
+
+fn strip(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            // A property may itself be called `description`; only texts are descriptions.
+            if map.get("description").is_some_and(Value::is_string) {
+                map.remove("description");
+            }
+            map.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+/// Lines of source become one paragraph.
+fn unwrap_lines(text: &str) -> String {
+    text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_have_one_schema_and_one_is_stored() {
+        let crd = memcached().unwrap();
+        let [older, newer] = crd.spec.versions.as_slice() else { panic!("two versions") };
+        assert_eq!((older.name.as_str(), newer.name.as_str()), ("v1alpha1", "v1beta1"));
+        assert_eq!(older.schema, newer.schema);
+        assert!(older.served && newer.served && !older.storage && newer.storage);
+    }
+
+    #[test]
+    fn every_field_of_ours_is_described() {
+        let crd = serde_json::to_value(memcached().unwrap()).unwrap();
+        let spec = &crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        let mut missing = Vec::new();
+        undescribed("spec", spec, &mut missing);
+        assert_eq!(missing, [""; 0]);
+    }
+
+    fn undescribed(path: &str, schema: &Value, missing: &mut Vec<String>) {
+        let Some(properties) = schema["properties"].as_object() else { return };
+        for (name, field) in properties {
+            let path = format!("{path}.{name}");
+            if field["description"].as_str().is_none_or(str::is_empty) {
+                missing.push(path.clone());
+            }
+            if !EMBEDDED.contains(&name.as_str()) {
+                undescribed(&path, field, missing);
+            }
+        }
+    }
+
+    #[test]
+    fn the_definition_is_small_enough_for_last_applied_annotations() {
+        let size = serde_json::to_vec(&memcached().unwrap()).unwrap().len();
+        assert!(size < 256 * 1024, "{size} bytes");
+    }
+}

@@ -1,0 +1,22 @@
+//! Labels and annotations, and who they belong to.
+
+/// The product; part of every selector.
+pub const NAME: &str = "app.kubernetes.io/name";
+/// The cache; part of every selector.
+pub const INSTANCE: &str = "app.kubernetes.io/instance";
+/// Who looks after the object; part of every selector.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The image's tag, where it is a valid label value.
+pub const VERSION: &str = "app.kubernetes.io/version";
+
+/// The value of [`NAME`].
+pub const NAME_VALUE: &str = "memcached";
+/// The value of [`MANAGED_BY`].
+pub const MANAGED_BY_VALUE: &str = "memcached-operator";
+
+/// On the `Memcached` and copied to its pods: another value restarts them, with today's defaults.
+pub const RESTART_TRIGGER: &str = "memcached.c5c3.io/restart-trigger";
+/// On pods: a hash over the mounted keys of the Secrets they use.
+pub const SECRET_HASH: &str = "memcached.c5c3.io/secret-hash";
+/// On ControllerRevisions: the cache whose pod template they keep.
+pub const TEMPLATE_OF: &str = "memcached.c5c3.io/template-of";

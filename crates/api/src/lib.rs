@@ -1,0 +1,15 @@
+//! The kinds of the API group `memcached.c5c3.io`, with every string that goes over the wire.
+//!
+//! No client and no runtime here: whoever only wants to read or write a `Memcached` needs no more.
+
+#![deny(missing_docs)]
+
+pub mod condition;
+pub mod crd;
+pub mod label;
+pub mod memcached;
+pub mod reason;
+pub mod spec;
+
+pub use memcached::{Memcached, MemcachedStatus};
+pub use spec::MemcachedSpec;

@@ -1,0 +1,32 @@
+//! Reasons of conditions and Events: a closed set, never variable text.
+
+/// `Available` is true.
+pub const AVAILABLE: &str = "Available";
+/// `Available` is false.
+pub const UNAVAILABLE: &str = "Unavailable";
+/// `Progressing` is true.
+pub const PROGRESSING: &str = "Progressing";
+/// `Progressing` is false.
+pub const PROGRESSING_COMPLETE: &str = "ProgressingComplete";
+/// `Degraded` is true: fewer servers are ready than wanted, or a child could not be made.
+pub const DEGRADED: &str = "Degraded";
+/// `Degraded` is true: a Secret that the cache refers to is missing.
+pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
+/// `Degraded` is true: the declaration cannot work.
+pub const INVALID: &str = "Invalid";
+/// `Degraded` is true: an object of that name belongs to somebody else.
+pub const NAME_TAKEN: &str = "NameTaken";
+/// `Degraded` is true: the API server refused a child.
+pub const REFUSED: &str = "Refused";
+/// `Degraded` is true: an image cannot be pulled or a container cannot start.
+pub const PODS_FAILING: &str = "PodsFailing";
+/// `Degraded` is true: a kind that the declaration asks for is not installed.
+pub const KIND_MISSING: &str = "KindMissing";
+/// `Degraded` is false.
+pub const NOT_DEGRADED: &str = "NotDegraded";
+/// `Ready` is true.
+pub const READY: &str = "MemcachedReady";
+/// `Ready` is false.
+pub const NOT_READY: &str = "MemcachedNotReady";
+/// The operator leaves the children alone, as it was told.
+pub const PAUSED: &str = "Paused";

@@ -1,0 +1,71 @@
+//! What runs the pods, and the Services in front of them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What runs the pods, and how fast they are replaced.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Workload {
+    /// `Deployment` (the default) or `StatefulSet`. Cannot be changed later.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<WorkloadType>,
+    /// How fast pods are replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Rollout>,
+}
+
+/// The kind of workload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "a described variant would turn the enum into a list of alternatives")]
+pub enum WorkloadType {
+    #[default]
+    Deployment,
+    StatefulSet,
+}
+
+/// How fast pods are replaced.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Rollout {
+    /// How long a new server must be ready before the next one is replaced, in seconds: time for clients to
+    /// fill it. Default 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 3600))]
+    pub min_ready_seconds: Option<i32>,
+    /// How long a rollout may stand still before it is called stuck, in seconds. Default 600.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 86400))]
+    pub progress_deadline_seconds: Option<i32>,
+}
+
+/// Keeps the cache's content across restarts of the server (StatefulSet only).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WarmRestart {
+    /// Keeps items in a memory volume that outlives the server's process.
+    pub enabled: bool,
+}
+
+/// The Services in front of the servers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Service {
+    /// Annotations of the headless Service.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Adds a second Service `<name>-client` of this type; the headless one stays as it is.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<ServiceType>,
+}
+
+/// The type of the second Service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "a described variant would turn the enum into a list of alternatives")]
+pub enum ServiceType {
+    ClusterIP,
+    NodePort,
+    LoadBalancer,
+}
