@@ -23,29 +23,34 @@ use tokio::sync::{Mutex, MutexGuard};
 static HOST: Mutex<()> = Mutex::const_new(());
 
 struct Host {
+    name: &'static str,
     home: Home,
     before: Traces,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Host {
-    /// The host without any node, as it was found.
-    async fn look() -> Self {
+    /// The host before there is a node of that name.
+    async fn look(name: &'static str) -> Self {
         let alone = HOST.lock().await;
         let home = Home::locate().unwrap();
         // The other tests' node may still be waiting for a next user.
         launch::stop(&home, SHARED).await.unwrap();
-        let before = Traces::look(&home);
-        Self { home, before, _alone: alone }
+        let before = Traces::look(&home, name);
+        Self { name, home, before, _alone: alone }
     }
 
     async fn expect_unchanged(&self) {
-        wait::until("the host to be as before", 60, async || match Traces::look(&self.home).beyond(&self.before) {
+        wait::until("the host to be as before", 60, async || match self.left() {
             nothing if nothing.is_empty() => Ok(()),
             left => Err(left.join("\n")),
         })
         .await
         .unwrap();
+    }
+
+    fn left(&self) -> Vec<String> {
+        Traces::look(&self.home, self.name).beyond(&self.before)
     }
 
     fn testbed(&self, arguments: &[&str]) -> Command {
@@ -54,20 +59,24 @@ impl Host {
         command
     }
 
-    fn node(&self, name: &str) -> Node {
-        Node::find(Store::new(self.home.clone(), Progress::hidden()), name).unwrap()
+    fn node(&self) -> Node {
+        Node::find(Store::new(self.home.clone(), Progress::hidden()), self.name).unwrap()
     }
 
     /// A node with a pod that serves, so that there is something to leave behind.
-    async fn start_busy_node(&self, name: &str) -> Node {
-        let output = self.testbed(&["up", "--name", name]).output().unwrap();
+    async fn start_busy_node(&self) -> Node {
+        let output = self.testbed(&["up", "--name", self.name]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let node = self.node(name);
+        let node = self.node();
         let namespace = node.namespace("busy").await.unwrap();
         let spec = json!({"containers": [memcached_container("memcached", "memcached:1.6", 11211)]});
         let pod = create_ready(&namespace, "cache", spec).await.unwrap();
         Connection::open(&node, address(&pod, 11211).unwrap()).await.unwrap().set("a", "b").await.unwrap();
-        assert!(!Traces::look(&self.home).beyond(&self.before).is_empty(), "a running node is seen");
+        let seen = self.left().join("\n");
+        for kind in ["process: ", "interface: ", "route: ", "cgroup: ", "file: "] {
+            assert!(seen.contains(kind), "a running node is seen: {kind} is missing in\n{seen}");
+        }
+        assert!(seen.contains("kubelet") && seen.contains("memcached -m"), "inside it too:\n{seen}");
         std::mem::forget(namespace);
         node
     }
@@ -79,26 +88,26 @@ fn send(pid: u32, signal: Signal) {
 
 #[tokio::test]
 async fn after_down() {
-    let host = Host::look().await;
-    host.start_busy_node("down-test").await;
+    let host = Host::look("down-test").await;
+    host.start_busy_node().await;
     let output = host.testbed(&["down", "--name", "down-test"]).output().unwrap();
     assert!(output.status.success());
-    let left = Traces::look(&host.home).beyond(&host.before);
+    let left = host.left();
     assert!(left.is_empty(), "gone when `down` returns: {left:?}");
 }
 
 #[tokio::test]
 async fn after_the_supervisor_is_killed() {
-    let host = Host::look().await;
-    let node = host.start_busy_node("kill-test").await;
+    let host = Host::look("kill-test").await;
+    let node = host.start_busy_node().await;
     send(node.supervisor().unwrap(), Signal::KILL);
     host.expect_unchanged().await;
 }
 
 #[tokio::test]
 async fn after_the_owner_is_killed_and_the_next_command() {
-    let host = Host::look().await;
-    let node = host.start_busy_node("owner-test").await;
+    let host = Host::look("owner-test").await;
+    let node = host.start_busy_node().await;
     send(node.state().description.owner, Signal::KILL);
     wait::until("the node's end", 60, async || match State::find(&host.home, "owner-test") {
         Ok(None) => Ok(()),
@@ -113,15 +122,15 @@ async fn after_the_owner_is_killed_and_the_next_command() {
 
 #[tokio::test]
 async fn after_the_owner_is_told_to_end() {
-    let host = Host::look().await;
-    let node = host.start_busy_node("term-test").await;
+    let host = Host::look("term-test").await;
+    let node = host.start_busy_node().await;
     send(node.state().description.owner, Signal::TERM);
     host.expect_unchanged().await;
 }
 
 #[tokio::test]
 async fn after_ctrl_c_while_it_starts() {
-    let host = Host::look().await;
+    let host = Host::look("ctrl-c-test").await;
     let mut up = host.testbed(&["up", "--name", "ctrl-c-test"]).stderr(Stdio::null()).spawn().unwrap();
     wait::until("the start to be under way", 60, async || match State::find(&host.home, "ctrl-c-test") {
         Ok(Some(state)) if !state.status().components.is_empty() => Ok(()),
@@ -152,11 +161,11 @@ fn hold(home: &Home, name: &str, deed: &str) -> Child {
 
 #[tokio::test]
 async fn after_a_test_panicked_but_not_while_another_uses_the_node() {
-    let host = Host::look().await;
+    let host = Host::look("panic-test").await;
     let mut other = hold(&host.home, "panic-test", "wait");
     let mut panicking = hold(&host.home, "panic-test", "panic");
     assert!(!panicking.wait().unwrap().success());
-    let node = host.node("panic-test");
+    let node = host.node();
     node.client().await.unwrap().apiserver_version().await.expect("the other still has its node");
     other.kill().unwrap();
     other.wait().unwrap();

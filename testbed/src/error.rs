@@ -24,7 +24,7 @@ pub enum Error {
     MissingTools { programs: Vec<String>, install: String },
     /// The node shape needs privileges.
     #[error(
-        "{what} needs root (namespaces, mounts and a network interface): run it with sudo, or use `--shape control-plane`, which needs none"
+        "{what} needs root (namespaces, mounts and a network interface): run it with sudo; `testbed up --shape control-plane` needs none"
     )]
     NotRoot { what: &'static str },
     /// The disk is too full for what is to be built.
@@ -108,7 +108,7 @@ fn hint_for(program: &str, source: &io::Error) -> &'static str {
     match program {
         "go" => " (install Go 1.26 or later and put it on the PATH)",
         "apt-get" | "dpkg-deb" => " (the testbed installs from Debian's packages: it runs on Debian 12 or later)",
-        "unshare" | "nsenter" | "setpriv" | "mount" => " (it is part of Debian's package util-linux)",
+        "unshare" | "nsenter" | "setpriv" | "setsid" => " (it is part of Debian's package util-linux)",
         _ => "",
     }
 }

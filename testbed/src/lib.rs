@@ -1,4 +1,4 @@
-//! A real Kubernetes on one machine, without Docker, a registry or downloads.
+//! A real Kubernetes on one machine, without Docker or a registry.
 //!
 //! Two shapes: a [`ControlPlane`] (etcd, API server, controller manager on loopback, no root) that
 //! dies with its guard, and a [`Node`] (all of that plus kubelet and containers, in namespaces of its

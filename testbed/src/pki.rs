@@ -66,8 +66,15 @@ pub struct Pki {
 }
 
 impl Pki {
-    /// The authority in `dir`; a new one if there is none yet.
+    /// The authority in `dir`, for those who did not make it.
     pub fn open(dir: PathBuf) -> Result<Self> {
+        let pki = Self { dir };
+        fs::metadata(pki.ca()).map_err(Error::file("read", pki.ca()))?;
+        Ok(pki)
+    }
+
+    /// The authority in `dir`; a new one if there is none yet.
+    pub fn create(dir: PathBuf) -> Result<Self> {
         let pki = Self { dir };
         if !pki.ca().exists() {
             fs::create_dir_all(&pki.dir).map_err(Error::file("create", &pki.dir))?;
@@ -205,7 +212,7 @@ mod tests {
     #[test]
     fn a_kubeconfig_is_one_that_clients_accept() {
         let dir = tempfile::tempdir().unwrap();
-        let pki = Pki::open(dir.path().join("pki")).unwrap();
+        let pki = Pki::create(dir.path().join("pki")).unwrap();
         let user = User::service_account("default", "operator");
         let text = pki.kubeconfig("https://127.0.0.1:6443", &user).unwrap();
         let config = kube::config::Kubeconfig::from_yaml(&text).unwrap();
@@ -216,9 +223,10 @@ mod tests {
     #[test]
     fn opening_again_keeps_the_authority() {
         let dir = tempfile::tempdir().unwrap();
-        let ca = Pki::open(dir.path().join("pki")).unwrap().ca();
+        assert!(Pki::open(dir.path().join("pki")).is_err(), "a reader makes nothing");
+        let ca = Pki::create(dir.path().join("pki")).unwrap().ca();
         let first = fs::read(&ca).unwrap();
-        Pki::open(dir.path().join("pki")).unwrap();
+        Pki::create(dir.path().join("pki")).unwrap();
         assert_eq!(first, fs::read(&ca).unwrap());
     }
 }

@@ -1,11 +1,13 @@
 //! Runs other programs: to completion with their output kept, or as children that cannot outlive us.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::{io, thread};
+use std::time::Duration;
+use std::{env, io, thread};
 
 use crate::error::{Error, Result};
 
@@ -29,7 +31,8 @@ pub fn run(what: &str, command: &mut Command) -> Result<String> {
     run_watched(what, command, |_| {})
 }
 
-/// Like [`run`], and hands over each line of standard error as it comes.
+/// Like [`run`], and hands over each line of standard error as it comes. Ends the program when the user wants to
+/// stop.
 pub fn run_watched(what: &str, command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<String> {
     check_interrupted()?;
     let mut child = command
@@ -44,13 +47,26 @@ pub fn run_watched(what: &str, command: &mut Command, mut on_line: impl FnMut(&s
         stdout.map(|mut pipe| pipe.read_to_end(&mut text));
         String::from_utf8_lossy(&text).into_owned()
     });
+    let (sender, lines) = mpsc::channel();
+    let stderr = child.stderr.take();
+    thread::spawn(move || {
+        for line in stderr.into_iter().flat_map(|pipe| BufReader::new(pipe).split(b'\n')).map_while(Result::ok) {
+            sender.send(String::from_utf8_lossy(&line).into_owned()).ok();
+        }
+    });
     let mut stderr = String::new();
-    if let Some(pipe) = child.stderr.take() {
-        for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
-            let line = String::from_utf8_lossy(&line).into_owned();
-            on_line(&line);
-            stderr.push_str(&line);
-            stderr.push('\n');
+    loop {
+        match lines.recv_timeout(Duration::from_millis(100)) {
+            Ok(line) => {
+                on_line(&line);
+                stderr.push_str(&line);
+                stderr.push('\n');
+            }
+            Err(RecvTimeoutError::Timeout) if check_interrupted().is_err() => {
+                child.kill().ok();
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     let status = child.wait().map_err(|source| start_error(command, source))?;
@@ -60,6 +76,24 @@ pub fn run_watched(what: &str, command: &mut Command, mut on_line: impl FnMut(&s
     }
     check_interrupted()?;
     Err(Error::Program { what: what.into(), status: status.to_string(), output: stdout + &stderr })
+}
+
+/// A long-running tool of the host that ends when we end; an error if the host lacks it.
+pub fn tool(program: &str) -> Result<Command> {
+    if find(program).is_none() {
+        let source = io::ErrorKind::NotFound.into();
+        return Err(Error::Start { program: program.into(), source });
+    }
+    Ok(bound_to_parent(program))
+}
+
+/// Where a program is; the administrator's directories count even if the PATH lacks them.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|dir| dir.join(program))
+        .find(|candidate| candidate.is_file())
 }
 
 /// The error of a program that could not be started.
@@ -120,6 +154,13 @@ mod tests {
         assert!(error.starts_with("the script failed (exit status: 3)"), "{error}");
         assert!(error.contains("on stdout") && error.contains("on stderr"), "{error}");
         assert_eq!(lines, ["on stderr"]);
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_not_found() {
+        assert!(find("no-such-program").is_none());
+        assert!(find("sh").is_some());
+        assert!(tool("no-such-program").unwrap_err().to_string().starts_with("failed to start no-such-program"));
     }
 
     #[test]

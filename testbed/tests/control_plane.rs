@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -59,17 +59,22 @@ async fn controllers_make_a_replica_set_and_garbage_collection_takes_it_away() {
         },
     }));
     deployments.create(&PostParams::default(), &deployment).await.unwrap();
-    let count = async || replica_sets.list(&ListParams::default()).await.map_or(usize::MAX, |list| list.items.len());
-    wait::until("the ReplicaSet", 60, async || match count().await {
-        1 => Ok(()),
-        other => Err(format!("{other} ReplicaSets")),
+    let pods = namespace.api::<Pod>();
+    let count = async || {
+        let all = ListParams::default();
+        let sets = replica_sets.list(&all).await.map_or(usize::MAX, |list| list.items.len());
+        (sets, pods.list(&all).await.map_or(usize::MAX, |list| list.items.len()))
+    };
+    wait::until("one ReplicaSet with two pods", 60, async || match count().await {
+        (1, 2) => Ok(()),
+        other => Err(format!("{other:?}")),
     })
     .await
     .unwrap();
     deployments.delete("cache", &DeleteParams::background()).await.unwrap();
     wait::until("garbage collection", 60, async || match count().await {
-        0 => Ok(()),
-        other => Err(format!("{other} ReplicaSets")),
+        (0, 0) => Ok(()),
+        other => Err(format!("{other:?}")),
     })
     .await
     .unwrap();

@@ -1,13 +1,13 @@
 //! Files out of Debian packages, fetched and unpacked without installing: nothing starts a service
 //! on somebody's machine, and nothing of it needs root.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::{Error, Result};
 use crate::home::Home;
-use crate::program::run;
+use crate::program::{run, tool};
 use crate::progress::Task;
 
 /// The wanted files of a package, by name, wherever the package puts them.
@@ -59,6 +59,8 @@ fn is_program(path: &Path) -> bool {
 /// `apt-get` with package lists of our own: the system's stay as they are, and no root is needed.
 struct Apt {
     options: Vec<String>,
+    // All packages share the lists: one at a time.
+    _lock: File,
 }
 
 impl Apt {
@@ -70,7 +72,11 @@ impl Apt {
             fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
         }
         let option = |name: &str, path: &Path| format!("-o{name}={}", path.display());
+        let path = home.lock_file("apt.lock");
+        let lock = File::create(&path).map_err(Error::file("create", &path))?;
+        lock.lock().map_err(Error::file("lock", &path))?;
         let apt = Self {
+            _lock: lock,
             options: vec![
                 option("Dir::State::lists", &lists),
                 option("Dir::Cache", &cache),
@@ -79,14 +85,14 @@ impl Apt {
                 "-qq".into(),
             ],
         };
-        run("apt-get update", Command::new("apt-get").args(&apt.options).arg("update"))?;
+        run("apt-get update", tool("apt-get")?.args(&apt.options).arg("update"))?;
         Ok(apt)
     }
 
     fn download(&self, package: &str, into: &Path) -> Result<()> {
         run(
             &format!("apt-get download {package}"),
-            Command::new("apt-get").args(&self.options).args(["download", package]).current_dir(into),
+            tool("apt-get")?.args(&self.options).args(["download", package]).current_dir(into),
         )
         .map(drop)
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::error::{Error, Result, Size};
 use crate::home::check_space_at;
-use crate::program::{run, run_watched};
+use crate::program::{bound_to_parent, run, run_watched, tool};
 use crate::progress::Task;
 
 use super::KUBERNETES;
@@ -17,6 +17,9 @@ pub(super) const KWOK_MOD: &str = include_str!("../../go/kwok/go.mod");
 
 /// What compiling may add to Go's own build cache (3.1 GiB after all of Kubernetes, seen).
 const BUILD_CACHE: Size = Size::mib(4 * 1024);
+
+/// So many stale packages mean that nothing much is in that cache yet.
+const MANY: usize = 1000;
 
 /// A program of a Go module.
 #[derive(Debug, Clone)]
@@ -102,19 +105,22 @@ impl Program {
             let path = source.path().join(name);
             fs::write(&path, content).map_err(Error::file("write", &path))?;
         }
+        tool("go")?;
         let go = |arguments: &[&str]| {
-            let mut command = Command::new("go");
+            let mut command = bound_to_parent("go");
             command.args(arguments).current_dir(source.path()).envs([
                 ("CGO_ENABLED", "0"),
                 ("GOWORK", "off"),
+                ("GOTOOLCHAIN", "local"),
                 ("GOFLAGS", "-mod=readonly -buildvcs=false"),
             ]);
             command
         };
-        let cache = run("go env", &mut go(&["env", "GOCACHE"]))?;
-        check_space_at(Path::new(cache.trim()), "compiling Go programs", BUILD_CACHE, "GOCACHE")?;
         self.copy_data(&go, out, task)?;
         let total = self.count_stale(&go, task)?;
+        let cache = run("go env", &mut go(&["env", "GOCACHE"]))?;
+        let need = if total > MANY { BUILD_CACHE } else { Size::mib(512) };
+        check_space_at(Path::new(cache.trim()), "compiling Go programs", need, "GOCACHE")?;
         self.compile(&go, out, total, task)
     }
 

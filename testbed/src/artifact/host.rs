@@ -1,12 +1,10 @@
 //! Programs that the host itself must have: found, installed after saying so, or asked for.
 
 use std::collections::BTreeSet;
-use std::env;
-use std::path::PathBuf;
 use std::process::Command;
 
 use crate::error::{Error, Result};
-use crate::program::run_watched;
+use crate::program::{find, run};
 use crate::progress::Progress;
 
 /// Makes sure that the programs are there; each comes with the Debian package that has it.
@@ -27,25 +25,16 @@ pub fn ensure_tools(tools: &[(&str, &str)], progress: Progress) -> Result<()> {
     let task = progress.begin("Debian packages");
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
-        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        command.arg("-oDPkg::Lock::Timeout=300").args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         command
     };
     task.note("reading package lists");
-    run_watched("apt-get update", &mut apt(&["update", "-qq"]), |_| {})?;
+    run("apt-get update", &mut apt(&["update", "-qq"]))?;
     task.note("installing");
     let mut install = apt(&["install", "-y", "-qq", "--no-install-recommends"]);
-    run_watched("apt-get install", install.args(&packages), |_| {})?;
+    run("apt-get install", install.args(&packages))?;
     task.done("installed");
     Ok(())
-}
-
-/// Where a program is; the administrator's directories count even if the PATH lacks them.
-pub fn find(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .map(|dir| dir.join(program))
-        .find(|candidate| candidate.is_file())
 }
 
 #[cfg(test)]
@@ -55,11 +44,5 @@ mod tests {
     #[test]
     fn what_is_there_is_left_alone() {
         ensure_tools(&[("sh", "dash"), ("mount", "mount")], Progress::detect()).unwrap();
-    }
-
-    #[test]
-    fn a_program_that_does_not_exist_is_not_found() {
-        assert!(find("no-such-program").is_none());
-        assert!(find("sh").is_some());
     }
 }

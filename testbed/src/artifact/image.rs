@@ -2,11 +2,10 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::Command;
 
 use crate::error::{Error, Result};
 use crate::oci::{Config, Layer};
-use crate::program::run_watched;
+use crate::program::{run_watched, tool};
 use crate::progress::Task;
 
 use super::{Artifact, Recipe};
@@ -105,7 +104,7 @@ fn memcached_layer(suite: &str, version: &str, busybox: &Path, out: &Path, task:
 
 /// Fetches memcached and what it depends on, and unpacks all of it into one tar file.
 fn unpack_debian(suite: &str, version: &str, root: &Path, task: &Task) -> Result<()> {
-    let mut command = Command::new("mmdebstrap");
+    let mut command = tool("mmdebstrap")?;
     command
         .arg("--variant=extract")
         .arg(format!("--include=memcached={version}*"))

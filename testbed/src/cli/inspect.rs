@@ -87,7 +87,7 @@ pub fn kubectl(store: &Store, kubectl: &Kubectl) -> Result<ExitCode> {
 
 /// Prints a component's log, or the components there are.
 pub fn logs(store: &Store, logs: &Logs) -> Result<ExitCode> {
-    let (state, _) = find(store, &logs.cluster.name)?;
+    let state = find_state(store, &logs.cluster.name)?;
     let names = log_names(&state)?;
     let Some(component) = &logs.component else {
         println!("{}", names.join("\n"));
@@ -117,9 +117,13 @@ fn log_names(state: &State) -> Result<Vec<String>> {
 }
 
 fn find(store: &Store, name: &str) -> Result<(State, Cluster)> {
-    let state = State::find(store.home(), name)?.ok_or_else(|| Error::NoCluster(name.into()))?;
+    let state = find_state(store, name)?;
     let cluster = Cluster::of(&state)?;
     Ok((state, cluster))
+}
+
+fn find_state(store: &Store, name: &str) -> Result<State> {
+    State::find(store.home(), name)?.ok_or_else(|| Error::NoCluster(name.into()))
 }
 
 /// Replaces this process: signals, the terminal and the exit code are the program's own business.

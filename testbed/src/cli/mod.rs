@@ -16,10 +16,10 @@ use crate::program;
 use crate::progress::Progress;
 use crate::store::Store;
 
-/// A real Kubernetes on one machine: no Docker, no registry, no downloads of binaries.
+/// A real Kubernetes on one machine: no Docker, no registry.
 ///
-/// Everything is built from source packages once, kept below the user's cache directory
-/// (`TESTBED_HOME` names another), and taken away again without a trace by `down`.
+/// Kubernetes is built from its Go modules and the rest unpacked from Debian's packages, once, below the user's
+/// cache directory (`TESTBED_HOME` names another). `down` takes a cluster away without a trace.
 #[derive(Debug, Parser)]
 #[command(name = "testbed", version, after_help = EXAMPLES)]
 pub struct Cli {
@@ -101,7 +101,7 @@ struct Up {
     #[arg(long)]
     kwok: bool,
     /// The API server's port (control plane only); a free one by default
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     api_port: Option<u16>,
 }
 

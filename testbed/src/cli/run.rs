@@ -6,6 +6,7 @@ use super::{Down, Install, Load, Purpose, Up};
 use crate::artifact::{self, Set};
 use crate::cluster::launch;
 use crate::cluster::node::{Node, check_root};
+use crate::cluster::port::Port;
 use crate::cluster::state::{self, Phase, Shape, State};
 use crate::cluster::{Cluster, node};
 use crate::error::{Error, Result};
@@ -48,9 +49,12 @@ pub async fn up(store: &Store, up: &Up) -> Result<()> {
     if let Some(state) = State::find(store.home(), &launch.name)? {
         return say_running(store, &state, launch.shape);
     }
-    install::install(store, &[launch.set(), Set::Kubectl], Check::Quick)?;
+    if let Some(port) = launch.api_port {
+        Port::exactly(store.home(), port)?;
+    }
+    install::install(store, &[launch.set()], Check::Quick)?;
     let task = progress.begin(&format!("cluster {}", launch.name));
-    let state = launch.start(store, |step| task.note(step + ",")).await?;
+    let state = launch.start(store, |step| task.note(step)).await?;
     task.done("ready");
     print_next_steps(store, &state)
 }
@@ -68,7 +72,10 @@ fn say_running(store: &Store, state: &State, wanted: Shape) -> Result<()> {
             "cluster {:?} is being started by another command: wait for it",
             state.description.name
         ))),
-        Phase::Failed(why) => Err(Error::NotReady { name: state.description.name.clone(), why }),
+        Phase::Failed(why) => Err(Error::Other(format!(
+            "cluster {name:?} is broken: {why}; take it down with `testbed down --name {name}`",
+            name = state.description.name
+        ))),
     }
 }
 

@@ -5,24 +5,29 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use sha2::{Digest, Sha256};
 
-/// The kubelet's cgroup root for a cluster.
-pub fn root(cluster: &str) -> String {
-    format!("/testbed-{cluster}")
+use crate::error::{Error, Result};
+use crate::store::hex;
+
+/// The kubelet's cgroup root for the cluster in `dir`. Clusters of the same name in other homes have others.
+pub fn root(dir: &Path) -> String {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let place: String = hex(&Sha256::digest(dir.as_os_str().as_encoded_bytes())).chars().take(8).collect();
+    format!("/testbed-{name}-{place}")
 }
 
 /// Creates the root in every hierarchy.
-pub fn create(cluster: &str) -> Result<()> {
-    for path in roots(cluster) {
+pub fn create(dir: &Path) -> Result<()> {
+    for path in roots(dir) {
         fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
     }
     Ok(())
 }
 
 /// Removes the root and all below it, in every hierarchy; its processes must have been killed.
-pub fn remove(cluster: &str) {
-    for path in roots(cluster) {
+pub fn remove(dir: &Path) {
+    for path in roots(dir) {
         // A killed process leaves its cgroup a moment after it is gone from sight.
         for _ in 0..100 {
             if !path.exists() || remove_tree(&path) {
@@ -43,9 +48,9 @@ fn remove_tree(dir: &Path) -> bool {
 }
 
 /// The root's path in each hierarchy: one with version 2, one a controller with version 1.
-fn roots(cluster: &str) -> Vec<PathBuf> {
+fn roots(dir: &Path) -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    mount_points(&mounts).map(|point| Path::new(point).join(root(cluster).trim_start_matches('/'))).collect()
+    mount_points(&mounts).map(|point| Path::new(point).join(root(dir).trim_start_matches('/'))).collect()
 }
 
 fn mount_points(mounts: &str) -> impl Iterator<Item = &str> {
@@ -67,6 +72,13 @@ mod tests {
                       cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
         let points: Vec<&str> = mount_points(mounts).collect();
         assert_eq!(points, ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified"]);
+    }
+
+    #[test]
+    fn the_same_name_in_another_home_is_another_group() {
+        let one = root(Path::new("/one/clusters/default"));
+        assert!(one.starts_with("/testbed-default-"), "{one}");
+        assert_ne!(one, root(Path::new("/two/clusters/default")));
     }
 
     #[test]

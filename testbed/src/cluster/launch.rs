@@ -112,6 +112,9 @@ async fn end(owner: &mut Child) -> Result<()> {
 /// Asks a process to end, and makes it if it does not.
 async fn end_process(pid: u32, mut is_gone: impl FnMut() -> bool) -> Result<()> {
     for how in [Signal::TERM, Signal::KILL] {
+        if is_gone() {
+            return Ok(());
+        }
         signal(pid, how);
         let gone = wait::uninterrupted(format!("process {pid} to end"), 30, async || {
             if is_gone() { Ok(()) } else { Err("it is still there".into()) }
@@ -165,10 +168,10 @@ pub fn executable() -> Result<PathBuf> {
     // A test of another crate: cargo has built this library for it, but not the program.
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    run(
-        "building the testbed program",
-        Command::new(cargo).args(["build", "--quiet", "--bin", "testbed", "--manifest-path", manifest]),
-    )?;
     let profile = current.ancestors().nth(2).map(PathBuf::from).unwrap_or_default();
+    let mut build = Command::new(cargo);
+    build.args(["build", "--quiet", "--bin", "testbed", "--manifest-path", manifest]);
+    build.args(profile.ends_with("release").then_some("--release"));
+    run("building the testbed program", &mut build)?;
     Ok(profile.join("testbed"))
 }

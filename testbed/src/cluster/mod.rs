@@ -8,7 +8,7 @@ pub mod lease;
 mod network;
 pub mod node;
 pub mod own;
-mod port;
+pub(crate) mod port;
 mod process;
 pub mod state;
 
@@ -18,7 +18,6 @@ use std::process::Command;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use crate::artifact::Set;
 use crate::audit::AuditLog;
 use crate::error::{Error, Result};
 use crate::home::Home;
@@ -42,13 +41,15 @@ pub struct Cluster {
 impl Cluster {
     /// The cluster whose files are in `dir` and whose API server is at `url`.
     fn at(dir: &Path, url: String) -> Result<Self> {
-        Ok(Self { dir: dir.to_path_buf(), url, pki: Pki::open(dir.join("pki"))? })
+        Ok(Self { dir: dir.to_path_buf(), url, pki: Pki::create(dir.join("pki"))? })
     }
 
     /// The cluster that a state directory tells of.
     pub fn of(state: &state::State) -> Result<Self> {
-        let url = std::fs::read_to_string(state.dir.join("url")).map_err(Error::file("read", state.dir.join("url")))?;
-        Self::at(&state.dir, url)
+        let name = &state.description.name;
+        let starting = |_| Error::Other(format!("cluster {name:?} is not ready: see `testbed status`"));
+        let url = std::fs::read_to_string(state.dir.join("url")).map_err(starting)?;
+        Ok(Self { dir: state.dir.clone(), url, pki: Pki::open(state.dir.join("pki"))? })
     }
 
     /// Makes the cluster known to other processes: its address, and the administrator's kubeconfig.
@@ -111,10 +112,7 @@ impl Cluster {
 
 /// A `kubectl` command that uses this kubeconfig, built first if need be.
 pub fn kubectl(store: &Store, kubeconfig: &Path) -> Result<Command> {
-    let mut command = Command::new("kubectl");
-    for artifact in Set::Kubectl.artifacts() {
-        command = Command::new(store.ensure(&artifact)?.join("kubectl"));
-    }
+    let mut command = Command::new(api_server::kubernetes(store, "kubectl")?);
     command.env("KUBECONFIG", kubeconfig);
     Ok(command)
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
+use super::api_server::until_alive;
 use super::control_plane::{ControlPlane, Options};
 use super::launch::{Launch, executable};
 use super::lease::Lease;
@@ -16,7 +17,6 @@ use crate::home::Home;
 use crate::pki::write_secret;
 use crate::program::bound_to_parent;
 use crate::store::Store;
-use crate::wait;
 
 /// How long a shared cluster waits for its next user: test binaries of one run follow each other.
 const LINGER: Duration = Duration::from_secs(20);
@@ -39,7 +39,8 @@ async fn own_control_plane(store: Store, launch: &Launch) -> Result<()> {
     };
     let publish = |control_plane: &mut ControlPlane| {
         let components = control_plane.components();
-        control_plane.state().set_status(&Status { phase: Phase::Ready, components, ..Status::default() })
+        let phase = Phase::Ready.with(&components);
+        control_plane.state().set_status(&Status { phase, components, ..Status::default() })
     };
     publish(&mut control_plane)?;
     while !stop.is_due().await? {
@@ -58,16 +59,19 @@ async fn own_node(home: &Home, launch: &Launch) -> Result<()> {
     let lived = async {
         let pid = start_supervisor(&owned.state, &mut processes).await?;
         supervisor = Some(pid);
-        while processes.check().is_ok() && !stop.is_due().await? {}
+        while !stop.is_due().await? {
+            processes.check()?;
+        }
         Ok(())
     }
     .await;
     drop(processes);
     if let Some(pid) = supervisor {
         wait_for_end(pid).await;
-    }
-    if let Some(network) = owned.state.description.network {
-        network.disconnect();
+        // Only the wire that we have laid: another home's node may have been first to that name.
+        if let Some(network) = owned.state.description.network {
+            network.disconnect();
+        }
     }
     lived
 }
@@ -83,11 +87,9 @@ async fn start_supervisor(state: &State, processes: &mut Processes) -> Result<u3
         .args(["supervise", "--name", &state.description.name]);
     processes.start_command("supervisor", command)?;
     let unshare = processes.pids().first().copied().unwrap_or_default();
-    let pid = wait::until("the supervisor", 30, async || {
-        processes.check().map_err(|e| e.to_string())?;
-        first_child(unshare).ok_or_else(|| "no process yet".into())
-    })
-    .await?;
+    let pid =
+        until_alive("the supervisor", processes, async || first_child(unshare).ok_or_else(|| "no process yet".into()))
+            .await?;
     write_secret(&state.dir.join("supervisor.pid"), &pid.to_string())?;
     if let Some(network) = state.description.network {
         network.connect(pid)?;

@@ -1,6 +1,7 @@
 //! Free ports on loopback, agreed on with other testbeds by locks.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::net::TcpListener;
 
 use crate::error::{Error, Result};
@@ -39,8 +40,14 @@ impl Port {
     fn try_take(home: &Home, number: u16) -> Result<Option<Self>> {
         let path = home.lock_file(&format!("port-{number}"));
         let lock = File::create(&path).map_err(Error::file("create", &path))?;
-        let is_ours = lock.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", number)).is_ok();
-        Ok(is_ours.then_some(Self { number, _lock: lock }))
+        if lock.try_lock().is_err() {
+            return Ok(None);
+        }
+        match TcpListener::bind(("127.0.0.1", number)) {
+            Ok(_) => Ok(Some(Self { number, _lock: lock })),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
+            Err(error) => Err(Error::Other(format!("cannot listen on port {number}: {error}; choose another"))),
+        }
     }
 }
 

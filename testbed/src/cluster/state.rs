@@ -3,9 +3,11 @@
 //! The owner holds a lock on the directory for as long as the cluster lives. The kernel drops the
 //! lock with the process, so a directory without a locked owner is the rest of a crash.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +65,20 @@ pub enum Phase {
     Starting,
     Ready,
     Failed(String),
+}
+
+impl Phase {
+    /// A cluster that was ready is not any more when a part of it has ended.
+    #[must_use]
+    pub fn with(self, components: &[Component]) -> Self {
+        let ended = components.iter().find_map(|component| Some((&component.name, component.exited.as_ref()?)));
+        match (self, ended) {
+            (Self::Ready, Some((name, how))) => {
+                Self::Failed(format!("{name} ended ({how}): see `testbed logs {name}`, then `testbed down`"))
+            }
+            (phase, _) => phase,
+        }
+    }
 }
 
 /// A process of a cluster.
@@ -165,7 +181,8 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        remove(&self.state.dir);
+        // What cannot be removed now is found by the next command, which can say so.
+        remove(&self.state.dir).ok();
     }
 }
 
@@ -178,25 +195,33 @@ pub fn sweep(home: &Home) -> Result<()> {
 fn sweep_locked(home: &Home) -> Result<()> {
     for dir in directories(&home.clusters())? {
         if !is_owned(&dir) {
-            remove(&dir);
+            remove(&dir)?;
         }
     }
     Ok(())
 }
 
-/// The processes are gone already: they cannot outlive their owner.
-fn remove(dir: &Path) {
-    if let Some(name) = dir.file_name().and_then(|name| name.to_str()) {
-        cgroup::remove(name);
+/// The owner's lock goes a moment before its children do: they may still be writing.
+fn remove(dir: &Path) -> Result<()> {
+    let mut last = None;
+    for _ in 0..200 {
+        cgroup::remove(dir);
+        match fs::remove_dir_all(dir) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => last = Some(error),
+        }
+        thread::sleep(Duration::from_millis(50));
     }
-    fs::remove_dir_all(dir).ok();
+    Err(Error::file("remove the rest of a cluster,", dir)(last.unwrap_or_else(|| ErrorKind::Other.into())))
 }
 
+/// In doubt it is: a directory that is taken for a rest is deleted.
 fn is_owned(dir: &Path) -> bool {
-    let Ok(file) = File::open(dir.join("owner.lock")) else {
-        return false;
-    };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    match File::open(dir.join("owner.lock")) {
+        Err(error) => error.kind() != ErrorKind::NotFound,
+        Ok(file) => file.try_lock_shared().is_err(),
+    }
 }
 
 /// Creating and sweeping exclude each other, or a new directory could be taken for a rest.

@@ -59,7 +59,7 @@ pub fn cni(network: Network) -> String {
 }
 
 /// The kubelet: lenient towards small, shared and old machines.
-pub fn kubelet(dir: &Path, cluster: &str, network: Network) -> String {
+pub fn kubelet(dir: &Path, network: Network) -> String {
     format!(
         r#"apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -81,7 +81,7 @@ imageGCHighThresholdPercent: 100
 localStorageCapacityIsolation: false
 maxPods: 250
 "#,
-        cgroup = cgroup::root(cluster),
+        cgroup = cgroup::root(dir),
         dir = dir.display(),
         dns = network.bridge(),
     )

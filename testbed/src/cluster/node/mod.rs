@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 use super::Cluster;
-use super::launch::Launch;
+use super::launch::{self, Launch};
 use super::lease::Lease;
 use super::state::{Phase, Shape, State};
 use crate::artifact::containerd;
@@ -62,7 +62,11 @@ impl Node {
         let (_starting, lease) = held.await.map_err(|e| Error::Other(e.to_string()))??;
         let state = match State::find(store.home(), &name)? {
             Some(state) if state.status().phase == Phase::Ready => state,
-            _ => Launch::node(&name, true).start(&store, drop).await?,
+            _ => {
+                // None, or one that has lost a part.
+                launch::stop(store.home(), &name).await?;
+                Launch::node(&name, true).start(&store, drop).await?
+            }
         };
         Self::open(store, state, Some(lease))
     }
@@ -154,8 +158,5 @@ impl Deref for Node {
 
 /// Refuses what only root can do, before anything is begun.
 pub fn check_root(what: &'static str) -> Result<()> {
-    if rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    Err(Error::NotRoot { what })
+    if rustix::process::geteuid().is_root() { Ok(()) } else { Err(Error::NotRoot { what }) }
 }

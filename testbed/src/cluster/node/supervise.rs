@@ -45,6 +45,7 @@ pub async fn supervise(store: &Store, name: &str) -> Result<()> {
         reap_orphans(&inside.processes.pids());
         let components = inside.processes.components();
         if components != status.components {
+            status.phase = status.phase.with(&components);
             status.components = components;
             state.set_status(&status)?;
         }
@@ -90,6 +91,7 @@ impl<'a> Inside<'a> {
         for dir in DIRECTORIES_SHADOWED {
             shadow(Path::new(dir), &self.state.dir, self.store.home().root())?;
         }
+        shield_settings(&self.state.dir)?;
         run("making mounts visible to containers", Command::new("mount").args(["--make-rshared", "/"]))?;
         wait::until("the wire to the host", 30, async || {
             run("ip link show", Command::new("ip").args(["link", "show", network::UPLINK])).map_err(|e| e.to_string())
@@ -130,10 +132,9 @@ impl<'a> Inside<'a> {
     }
 
     fn start_kubelet(&mut self) -> Result<()> {
-        let name = &self.state.description.name;
-        cgroup::create(name)?;
+        cgroup::create(&self.state.dir)?;
         self.write("resolv.conf", "")?;
-        let config = self.write("kubelet.yaml", &config::kubelet(&self.state.dir, name, self.network))?;
+        let config = self.write("kubelet.yaml", &config::kubelet(&self.state.dir, self.network))?;
         let user = User::new(format!("system:node:{NODE_NAME}")).group("system:nodes");
         let kubeconfig = self.plan.component_kubeconfig("kubelet", &user)?;
         let arguments = [
@@ -184,7 +185,7 @@ impl<'a> Inside<'a> {
     fn say(&mut self, step: &str) -> Result<()> {
         self.state.set_status(&Status {
             phase: Phase::Starting,
-            step: step.into(),
+            step: format!("{step},"),
             components: self.processes.components(),
         })
     }
@@ -215,6 +216,32 @@ fn shadow(target: &Path, dir: &Path, home: &Path) -> Result<()> {
         bind(home, &visible)?;
     }
     bind(&own, target)
+}
+
+/// Settings of the whole kernel that the kubelet would change for everybody on the machine, and the values it
+/// looks for. It reads each one first, so a file of ours in its place is all it takes.
+const KERNEL_SETTINGS: [(&str, &str); 6] = [
+    ("vm/overcommit_memory", "1"),
+    ("vm/panic_on_oom", "0"),
+    ("kernel/panic", "10"),
+    ("kernel/panic_on_oops", "1"),
+    ("kernel/keys/root_maxkeys", "1000000"),
+    ("kernel/keys/root_maxbytes", "25000000"),
+];
+
+/// Puts files of our own before the kernel's, in this mount namespace only.
+fn shield_settings(dir: &Path) -> Result<()> {
+    for (name, value) in KERNEL_SETTINGS {
+        let own = dir.join("shadow/sys").join(name);
+        if let Some(parent) = own.parent() {
+            fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
+        }
+        fs::write(&own, value).map_err(Error::file("write", &own))?;
+        let setting = Path::new("/proc/sys").join(name);
+        let what = format!("shielding {}", setting.display());
+        run(&what, Command::new("mount").arg("--bind").arg(&own).arg(&setting))?;
+    }
+    Ok(())
 }
 
 /// Imports the images that a fresh node knows, one after the other.
