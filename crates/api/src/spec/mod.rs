@@ -41,6 +41,7 @@ pub use workload::{Rollout, Service, ServiceType, WarmRestart, Workload, Workloa
     derive = "PartialEq",
     crates(kube_core = "::kube_core")
 )]
+#[allow(clippy::duplicated_attributes, reason = "two columns of one type")]
 #[kube(scale(
     spec_replicas_path = ".spec.replicas",
     status_replicas_path = ".status.replicas",

@@ -1,0 +1,18 @@
+//! What a `Memcached` turns into: pure functions from declaration and observation to objects and status.
+//!
+//! observe → **validate → build** → apply → **status** → publish; the steps in bold live here. Nothing in this
+//! crate can do IO, because it depends on nothing to do it with.
+
+pub mod build;
+pub mod image;
+pub mod quantity;
+pub mod revision;
+pub mod rule;
+pub mod secret;
+pub mod status;
+pub mod validate;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub use validate::{Validated, validate};
