@@ -4,6 +4,7 @@
 
 #![deny(missing_docs)]
 
+pub mod admin;
 pub mod backoff;
 pub mod lease;
 pub mod metrics;
