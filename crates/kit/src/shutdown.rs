@@ -110,4 +110,12 @@ mod tests {
         token.requested().await;
         assert!(token.is_requested());
     }
+
+    #[tokio::test]
+    async fn a_signal_asks_for_the_end() {
+        let token = on_signals().unwrap();
+        assert!(!token.is_requested());
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+        tokio::time::timeout(std::time::Duration::from_secs(10), token.requested()).await.expect("the end");
+    }
 }

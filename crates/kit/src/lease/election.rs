@@ -87,7 +87,7 @@ impl Election {
         let answer = timeout(limit, request(&self.leases, &self.config.name, step)).await;
         let now = Instant::now();
         match answer {
-            Ok(Ok(Answer::Read(lease))) => self.elector.observed(now, lease),
+            Ok(Ok(Answer::Read(lease))) => self.observe(now, lease),
             Ok(Ok(Answer::Written(lease))) => self.elector.written(sent, lease),
             Ok(Err(error)) if is_conflict(&error, replaces) => self.elector.refused(now),
             Ok(Err(error)) => {
@@ -98,6 +98,15 @@ impl Election {
                 tracing::warn!(lease = self.config.name, ?limit, "failed to reach the lease in time");
                 self.elector.failed(now);
             }
+        }
+    }
+
+    fn observe(&mut self, now: Instant, lease: Option<Lease>) {
+        let before = self.elector.holder().map(str::to_owned);
+        self.elector.observed(now, lease);
+        let holder = self.elector.holder();
+        if holder.is_some() && holder != before.as_deref() && holder != Some(&self.config.identity) {
+            tracing::info!(lease = self.config.name, holder, "following");
         }
     }
 
