@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::PostParams;
@@ -79,6 +80,21 @@ async fn token(cluster: &ControlPlane, account: &str) -> String {
     answer.status.unwrap().token
 }
 
+/// Waits until a right has reached the API server's cache: an answer that came too early would be kept.
+async fn may_scrape(cluster: &ControlPlane, account: &str) {
+    let reviews: Api<SubjectAccessReview> = Api::all(cluster.client().await.unwrap());
+    let review: SubjectAccessReview = object(json!({"metadata": {}, "spec": {
+        "user": format!("system:serviceaccount:default:{account}"),
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+    }}));
+    wait::until("the right to scrape", 30, async || {
+        let answer = reviews.create(&PostParams::default(), &review).await.map_err(|e| e.to_string())?;
+        answer.status.filter(|status| status.allowed).map(drop).ok_or_else(|| "not allowed".to_owned())
+    })
+    .await
+    .unwrap();
+}
+
 #[tokio::test]
 async fn only_those_may_scrape_whom_rbac_lets() {
     let cluster = ControlPlane::start().await.unwrap();
@@ -101,21 +117,7 @@ async fn only_those_may_scrape_whom_rbac_lets() {
 
     let scraper = token(&cluster, "scraper").await;
     grant(&cluster, "scraper", &json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}])).await;
-    // An early answer is kept for a minute: let the right reach the API server's cache before asking.
-    let review = json!({"spec": {
-        "user": "system:serviceaccount:default:scraper",
-        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
-    }});
-    let reviews: Api<k8s_openapi::api::authorization::v1::SubjectAccessReview> =
-        Api::all(cluster.client().await.unwrap());
-    wait::until("the scraper's right", 30, async || {
-        let mut review = review.clone();
-        review["metadata"] = json!({});
-        let answer = reviews.create(&PostParams::default(), &object(review)).await.map_err(|e| e.to_string())?;
-        if answer.status.is_some_and(|status| status.allowed) { Ok(()) } else { Err("not allowed".to_owned()) }
-    })
-    .await
-    .unwrap();
+    may_scrape(&cluster, "scraper").await;
     let (status, body) = scrape(Some(&scraper)).await;
     assert_eq!(status, 200, "{body}");
     assert!(body.contains(r#"widget_operator_build_info{version="1.2.3"} 1"#), "{body}");
@@ -142,13 +144,7 @@ async fn when_the_api_server_is_gone_strangers_stay_out_and_known_scrapers_stay_
     let scraper = token(&cluster, "scraper").await;
     let rules = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
     grant(&cluster, "scraper", &rules).await;
-    wait::until("the right to scrape", 30, async || {
-        let answer =
-            cluster.kubectl(&["auth", "can-i", "get", "/metrics", "--as=system:serviceaccount:default:scraper"]);
-        answer.map(drop).map_err(|e| e.to_string())
-    })
-    .await
-    .unwrap();
+    may_scrape(&cluster, "scraper").await;
     let (_trigger, shutdown) = shutdown::channel();
     let certificate = Certificate::SelfSigned { names: vec!["localhost".to_owned()] };
     let protection = Protection::Secure { certificate, client: admin };

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
+use kube::api::{Patch, PatchParams};
 use operator_kit::lease::{self, Leadership, LeadershipEnd, LeaseConfig};
 use operator_kit::shutdown::{self, Trigger};
+use serde_json::json;
 use testbed::{ControlPlane, wait};
 use tokio::task::JoinHandle;
 
@@ -179,10 +181,9 @@ async fn every_write_carries_the_version_that_was_read() {
     let cluster = ControlPlane::start().await.unwrap();
     let one = Candidate::stand(&cluster, "one").await;
     one.leads().await;
-    let kept = cluster.kubectl(&["annotate", "lease", "widget-operator", "note=kept"]);
-    kept.unwrap();
     let leases: Api<Lease> = Api::namespaced(cluster.client().await.unwrap(), "default");
-    let before = leases.get("widget-operator").await.unwrap();
+    let note = Patch::Merge(json!({"metadata": {"annotations": {"note": "kept"}}}));
+    let before = leases.patch("widget-operator", &PatchParams::default(), &note).await.unwrap();
     wait::until("a renewal after the foreign write", 20, async || {
         let now = leases.get("widget-operator").await.map_err(|e| e.to_string())?;
         let renewed = now.spec.as_ref().unwrap().renew_time > before.spec.as_ref().unwrap().renew_time;
