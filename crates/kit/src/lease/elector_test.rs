@@ -280,6 +280,20 @@ fn a_namesake_has_to_wait_like_anybody() {
 }
 
 #[test]
+fn a_leader_does_not_take_its_namesakes_lease_for_its_own() {
+    let (mut leader, _, mut server) = leader_and_follower();
+    let mut namesake = Candidate::new("one");
+    namesake.wait(1);
+    namesake.settle(&mut server);
+    namesake.wait(15);
+    namesake.settle(&mut server);
+    assert!(namesake.leads());
+    leader.wait(2);
+    leader.settle(&mut server);
+    assert!(!leader.leads());
+}
+
+#[test]
 fn a_released_lease_is_taken_at_the_next_look() {
     let (mut leader, mut follower, mut server) = leader_and_follower();
     let released = leader.elector.release(leader.wall).unwrap();
