@@ -8,14 +8,14 @@ fn fields(spec: &MemcachedSpec) -> Vec<String> {
     check(spec).into_iter().map(|violation| violation.field).collect()
 }
 
-fn cpu() -> Option<ResourceRequirements> {
+fn cpu() -> ResourceRequirements {
     let requests = [("cpu".to_owned(), Quantity("100m".into()))].into();
-    Some(ResourceRequirements { requests: Some(requests), ..ResourceRequirements::default() })
+    ResourceRequirements { requests: Some(requests), ..ResourceRequirements::default() }
 }
 
 fn autoscaled() -> MemcachedSpec {
     MemcachedSpec {
-        resources: cpu(),
+        resources: Some(cpu()),
         autoscaling: Some(Autoscaling { enabled: true, max_replicas: Some(3), ..Autoscaling::default() }),
         ..MemcachedSpec::default()
     }
@@ -60,7 +60,7 @@ fn scaling_by_cpu_needs_a_request_on_every_container() {
         MemcachedSpec { monitoring: Some(Monitoring { enabled: true, ..Monitoring::default() }), ..autoscaled() };
     assert_eq!(fields(&exporter_without), ["spec.resources.requests.cpu"]);
     let with_both = MemcachedSpec {
-        monitoring: Some(Monitoring { enabled: true, exporter_resources: cpu(), ..Monitoring::default() }),
+        monitoring: Some(Monitoring { enabled: true, exporter_resources: Some(cpu()), ..Monitoring::default() }),
         ..autoscaled()
     };
     assert_eq!(fields(&with_both), [""; 0]);

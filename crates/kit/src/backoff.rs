@@ -1,0 +1,160 @@
+//! How long to leave an object alone after an error: by the error's class, and longer each time it fails again.
+//! Deterministic: the same object waits the same, and objects that failed together do not come back together.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The first pause of [`Class::Retry`]; it doubles up to [`RETRY_MOST`].
+const RETRY_FIRST: Duration = Duration::from_millis(500);
+const RETRY_MOST: Duration = Duration::from_secs(5 * 60);
+const WAIT: Duration = Duration::from_secs(30);
+const INVALID: Duration = Duration::from_secs(10 * 60);
+const BUG: Duration = Duration::from_secs(5 * 60);
+
+/// The part of a pause that an object's jitter may take away.
+const JITTER: f64 = 0.2;
+
+/// What an error asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// It may go away by itself: try again, ever more slowly.
+    Retry,
+    /// Something is not there yet that others bring: look again now and then.
+    Wait,
+    /// The declaration has to change: a watch will tell, a slow look is for what no watch tells.
+    Invalid,
+    /// We are wrong: keep quiet, but do not give up.
+    Bug,
+}
+
+/// The failures of objects, by key.
+///
+/// ```
+/// use operator_kit::backoff::{Backoff, Class};
+///
+/// let backoff = Backoff::default();
+/// let first = backoff.next("default/cache", Class::Retry);
+/// assert!(backoff.next("default/cache", Class::Retry) > first);
+/// backoff.reset("default/cache");
+/// assert_eq!(backoff.next("default/cache", Class::Retry), first);
+/// ```
+#[derive(Debug, Default)]
+pub struct Backoff {
+    /// Only objects that fail with [`Class::Retry`] are remembered.
+    failures: Mutex<HashMap<String, u32>>,
+}
+
+impl Backoff {
+    /// How long to wait after this failure.
+    pub fn next(&self, key: &str, class: Class) -> Duration {
+        match class {
+            Class::Wait => WAIT,
+            Class::Invalid => INVALID,
+            Class::Bug => BUG,
+            Class::Retry => retry_pause(key, self.count(key)),
+        }
+    }
+
+    /// The object succeeded, or is gone.
+    pub fn reset(&self, key: &str) {
+        self.failures().remove(key);
+    }
+
+    /// The number of failures before this one, which is counted.
+    fn count(&self, key: &str) -> u32 {
+        let mut failures = self.failures();
+        let count = failures.entry(key.to_owned()).or_default();
+        let before = *count;
+        *count = before.saturating_add(1);
+        before
+    }
+
+    fn failures(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn retry_pause(key: &str, failures: u32) -> Duration {
+    let factor = 2_u32.checked_pow(failures).unwrap_or(u32::MAX);
+    let pause = RETRY_FIRST.saturating_mul(factor).min(RETRY_MOST);
+    // One share for all pauses of an object, so that its pauses never shrink.
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    let share = f64::from(u16::try_from(hasher.finish() % 1000).unwrap_or_default()) / 1000.0;
+    pause.mul_f64(1.0 - JITTER * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn keys() -> impl Iterator<Item = String> {
+        (0..500).map(|number| format!("namespace-{}/object-{number}", number % 7))
+    }
+
+    #[test]
+    fn retries_grow_from_half_a_second_to_five_minutes() {
+        for key in keys() {
+            let backoff = Backoff::default();
+            let pauses: Vec<_> = (0..40).map(|_| backoff.next(&key, Class::Retry)).collect();
+            assert!(pauses.is_sorted(), "{key}: {pauses:?}");
+            assert!((0.4..=0.5).contains(&pauses[0].as_secs_f64()), "{key}: {pauses:?}");
+            assert!((240.0..=300.0).contains(&pauses[39].as_secs_f64()), "{key}: {pauses:?}");
+            for pair in pauses.windows(2).take(9) {
+                let growth = pair[1].as_secs_f64() / pair[0].as_secs_f64();
+                assert!((growth - 2.0).abs() < 1e-6, "{key}: {pauses:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn objects_that_failed_together_come_back_apart() {
+        let backoff = Backoff::default();
+        let pauses: HashSet<_> = keys().map(|key| backoff.next(&key, Class::Retry)).collect();
+        assert!(pauses.len() > 300, "only {} different pauses", pauses.len());
+    }
+
+    #[test]
+    fn the_same_history_gives_the_same_pauses() {
+        let (one, two) = (Backoff::default(), Backoff::default());
+        for key in keys() {
+            assert_eq!(one.next(&key, Class::Retry), two.next(&key, Class::Retry));
+        }
+    }
+
+    #[test]
+    fn objects_do_not_slow_each_other_down() {
+        let backoff = Backoff::default();
+        let first = backoff.next("default/quiet", Class::Retry);
+        for _ in 0..20 {
+            backoff.next("default/noisy", Class::Retry);
+        }
+        backoff.reset("default/quiet");
+        assert_eq!(backoff.next("default/quiet", Class::Retry), first);
+    }
+
+    #[test]
+    fn the_other_classes_are_constant_and_leave_the_count_alone() {
+        let backoff = Backoff::default();
+        let first = backoff.next("default/cache", Class::Retry);
+        for _ in 0..5 {
+            assert_eq!(backoff.next("default/cache", Class::Wait), Duration::from_secs(30));
+            assert_eq!(backoff.next("default/cache", Class::Invalid), Duration::from_secs(600));
+            assert_eq!(backoff.next("default/cache", Class::Bug), Duration::from_secs(300));
+        }
+        let second = backoff.next("default/cache", Class::Retry);
+        assert!((second.as_secs_f64() / first.as_secs_f64() - 2.0).abs() < 1e-6, "{first:?} then {second:?}");
+    }
+
+    #[test]
+    fn an_object_that_is_gone_is_forgotten() {
+        let backoff = Backoff::default();
+        backoff.next("default/gone", Class::Retry);
+        backoff.reset("default/gone");
+        assert!(backoff.failures().is_empty());
+    }
+}

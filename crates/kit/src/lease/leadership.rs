@@ -1,0 +1,191 @@
+//! The handle that the rest of the operator holds: am I the leader, right now?
+//! Leadership carries its own end: it lapses at the deadline even when nobody is there to take it away.
+
+use std::future;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+/// Who leads, as far as this process may believe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Somebody else, or nobody.
+    Follower,
+    /// This process, until then at most.
+    Leader { until: Instant },
+    /// There is no election.
+    Always,
+}
+
+impl Standing {
+    fn leads(self, now: Instant) -> bool {
+        match self {
+            Self::Follower => false,
+            Self::Leader { until } => now < until,
+            Self::Always => true,
+        }
+    }
+}
+
+/// This process is not, or no longer, the leader: it must not write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this replica is not the leader")]
+pub struct NotLeader;
+
+/// A handle on leadership; clones of it all say the same.
+///
+/// ```
+/// use operator_kit::lease::Leadership;
+///
+/// let alone = Leadership::always();
+/// assert!(alone.is_leader());
+/// assert!(alone.check().is_ok());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Leadership {
+    standing: watch::Receiver<Standing>,
+}
+
+impl Leadership {
+    /// Leadership without an election.
+    pub fn always() -> Self {
+        Self { standing: watch::channel(Standing::Always).1 }
+    }
+
+    /// Whether this process leads, at this moment.
+    pub fn is_leader(&self) -> bool {
+        self.standing.borrow().leads(Instant::now())
+    }
+
+    /// The check that belongs before every write.
+    pub fn check(&self) -> Result<(), NotLeader> {
+        if self.is_leader() { Ok(()) } else { Err(NotLeader) }
+    }
+
+    /// Waits until this process leads; forever if the election has ended.
+    pub async fn acquired(&self) {
+        let mut standing = self.standing.clone();
+        if standing.wait_for(|standing| standing.leads(Instant::now())).await.is_err() {
+            future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until this process does not lead.
+    pub async fn lost(&self) {
+        let mut standing = self.standing.clone();
+        loop {
+            let current = *standing.borrow_and_update();
+            let until = match current {
+                Standing::Follower => return,
+                Standing::Leader { until } if until <= Instant::now() => return,
+                Standing::Leader { until } => until,
+                Standing::Always => future::pending().await,
+            };
+            tokio::select! {
+                () = tokio::time::sleep_until(until.into()) => {}
+                Ok(()) = standing.changed() => {}
+            }
+        }
+    }
+
+    /// A channel that says `true` and `false` as leadership comes and goes.
+    pub fn watch(&self) -> watch::Receiver<bool> {
+        let (sender, receiver) = watch::channel(self.is_leader());
+        let leadership = self.clone();
+        tokio::spawn(async move {
+            loop {
+                let turn = async {
+                    leadership.acquired().await;
+                    sender.send_if_modified(|leads| !std::mem::replace(leads, true));
+                    leadership.lost().await;
+                    sender.send_if_modified(|leads| std::mem::replace(leads, false));
+                };
+                tokio::select! {
+                    () = turn => {}
+                    () = sender.closed() => return,
+                }
+            }
+        });
+        receiver
+    }
+}
+
+/// The election's end of a [`Leadership`].
+#[derive(Debug)]
+pub(super) struct Publisher {
+    standing: watch::Sender<Standing>,
+}
+
+impl Publisher {
+    pub(super) fn new() -> (Self, Leadership) {
+        let (sender, receiver) = watch::channel(Standing::Follower);
+        (Self { standing: sender }, Leadership { standing: receiver })
+    }
+
+    /// Says until when this process leads; only a change of leader wakes those who wait.
+    ///
+    /// Returns whether it was one.
+    pub(super) fn publish(&self, until: Option<Instant>) -> bool {
+        let next = until.map_or(Standing::Follower, |until| Standing::Leader { until });
+        self.standing.send_if_modified(|standing| {
+            let now = Instant::now();
+            let named = (*standing == Standing::Follower) != (next == Standing::Follower);
+            // Not the same: leadership that had lapsed is a new one, though it was never called off.
+            let turned = named || standing.leads(now) != next.leads(now);
+            *standing = next;
+            turned
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn in_millis(millis: u64) -> Instant {
+        Instant::now() + Duration::from_millis(millis)
+    }
+
+    #[tokio::test]
+    async fn leadership_lapses_when_its_election_has_died() {
+        let (publisher, leadership) = Publisher::new();
+        publisher.publish(Some(in_millis(50)));
+        drop(publisher);
+        assert_eq!(leadership.check(), Ok(()));
+        leadership.lost().await;
+        assert_eq!(leadership.check(), Err(NotLeader));
+    }
+
+    #[tokio::test]
+    async fn renewals_extend_quietly_and_turns_are_heard() {
+        let (publisher, leadership) = Publisher::new();
+        assert!(!leadership.is_leader());
+        assert!(publisher.publish(Some(in_millis(60_000))));
+        leadership.acquired().await;
+        assert!(!publisher.publish(Some(in_millis(120_000))));
+        assert!(publisher.publish(None));
+        leadership.lost().await;
+        assert!(!leadership.is_leader());
+    }
+
+    #[tokio::test]
+    async fn the_channel_follows_both_ways() {
+        let (publisher, leadership) = Publisher::new();
+        let mut leads = leadership.watch();
+        assert!(!*leads.borrow_and_update());
+        publisher.publish(Some(in_millis(60_000)));
+        assert!(leads.wait_for(|leads| *leads).await.is_ok());
+        publisher.publish(None);
+        assert!(leads.wait_for(|leads| !*leads).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn without_an_election_it_is_never_lost() {
+        let leadership = Leadership::always();
+        leadership.acquired().await;
+        let lost = tokio::time::timeout(Duration::from_millis(20), leadership.lost());
+        assert!(lost.await.is_err());
+    }
+}

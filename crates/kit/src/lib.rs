@@ -1,0 +1,12 @@
+//! The runtime of a Kubernetes operator, whatever it operates.
+//!
+//! Leadership, retries, telemetry and the servers beside the work: nothing in here knows a product.
+
+#![deny(missing_docs)]
+
+pub mod admin;
+pub mod backoff;
+pub mod lease;
+pub mod metrics;
+pub mod shutdown;
+pub mod telemetry;
