@@ -25,3 +25,4 @@ pub use cluster::control_plane::ControlPlane;
 pub use cluster::node::Node;
 pub use error::{Error, Result};
 pub use pki::User;
+pub use program::spawn;

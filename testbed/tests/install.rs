@@ -17,7 +17,7 @@ fn furnished_home(parts: &[&str]) -> (tempfile::TempDir, Store) {
     let real = Store::new(Home::locate().unwrap(), Progress::hidden());
     let dir = tempfile::tempdir().unwrap();
     let store = Store::new(Home::at(dir.path()).unwrap(), Progress::hidden());
-    for artifact in Set::ControlPlane.artifacts() {
+    for artifact in [Set::ControlPlane, Set::Kubectl].into_iter().flat_map(Set::artifacts) {
         if !parts.contains(&artifact.name()) {
             continue;
         }
@@ -28,7 +28,7 @@ fn furnished_home(parts: &[&str]) -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-const ALL: [&str; 3] = ["etcd-server", "kube-apiserver", "kube-controller-manager"];
+const ALL: [&str; 4] = ["etcd-server", "kube-apiserver", "kube-controller-manager", "kubectl"];
 
 fn install(home: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_testbed"))
@@ -62,7 +62,7 @@ fn a_second_install_is_a_no_op() {
         let output = install(home.path(), arguments);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
-        assert!(said.starts_with("Everything is in place: 3 parts"), "{said}");
+        assert!(said.starts_with("Everything is in place: 4 parts"), "{said}");
     }
     assert_eq!(fingerprint(&store.home().artifacts()), before);
 }

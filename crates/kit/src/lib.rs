@@ -5,8 +5,11 @@
 #![deny(missing_docs)]
 
 pub mod admin;
+pub mod apply;
 pub mod backoff;
 pub mod lease;
 pub mod metrics;
+pub mod reference;
 pub mod shutdown;
 pub mod telemetry;
+pub mod watch;

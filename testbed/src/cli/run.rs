@@ -32,7 +32,7 @@ pub fn install(store: &Store, install: &Install) -> Result<()> {
 
 fn sets(purpose: Purpose) -> &'static [Set] {
     match purpose {
-        Purpose::ControlPlane => &[Set::ControlPlane],
+        Purpose::ControlPlane => &[Set::ControlPlane, Set::Kubectl],
         Purpose::Node => &[Set::Node],
         Purpose::Fleet => &[Set::Fleet],
         Purpose::All => &[Set::ControlPlane, Set::Node, Set::Fleet],

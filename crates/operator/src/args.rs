@@ -1,0 +1,92 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use operator_kit::admin::BindAddress;
+use operator_kit::telemetry::LogFormat;
+
+/// Runs the caches that people declare as `Memcached` objects, and keeps them warm.
+///
+/// Without a subcommand it runs as the operator, against the cluster that KUBECONFIG names or the one it runs in.
+#[derive(Debug, Parser)]
+#[command(name = "memcached-operator", version, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub operator: Operator,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memcached-operator crd | kubectl apply --server-side -f -
+  memcached-operator explain -f cache.yaml      the objects a cache would become, offline
+  memcached-operator --watch-namespaces shop    in one namespace, with a Role alone
+  RUST_LOG=debug memcached-operator --log-format json";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print the CustomResourceDefinition
+    Crd,
+    /// Print the objects that a Memcached would become, without a cluster
+    Explain(Explain),
+}
+
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// A file with a Memcached; `-` for standard input
+    #[arg(long, short)]
+    pub filename: PathBuf,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Operator {
+    /// Namespaces to work in, separated by commas; all if empty
+    #[arg(long, env = "WATCH_NAMESPACES", value_delimiter = ',')]
+    pub watch_namespaces: Vec<String>,
+    /// Let one of several replicas lead; the others wait
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub leader_elect: bool,
+    /// The namespace of the lease; the operator's own by default
+    #[arg(long, env = "POD_NAMESPACE", default_value = "memcached-operator-system")]
+    pub leader_election_namespace: String,
+    /// Where metrics are served over TLS, to those whose token may get /metrics; 0 turns them off
+    #[arg(long, default_value = ":8443")]
+    pub metrics_bind_address: BindAddress,
+    /// false serves metrics in plaintext to everybody
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub metrics_secure: bool,
+    /// Where /healthz and /readyz are served; 0 turns them off
+    #[arg(long, default_value = ":8081")]
+    pub health_probe_bind_address: BindAddress,
+    /// Serve admission webhooks (accepted for compatibility; this version validates in the reconciler alone)
+    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub enable_webhooks: bool,
+    /// How many caches are worked on at once
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    pub concurrency: u16,
+    /// How logs are written
+    #[arg(long, value_enum, default_value_t = LogFormat::Human)]
+    pub log_format: LogFormat,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_can_be_given_with_and_without_a_value() {
+        let parse = |words: &[&str]| Cli::try_parse_from([&["memcached-operator"], words].concat()).unwrap().operator;
+        assert!(parse(&[]).leader_elect);
+        assert!(!parse(&["--leader-elect=false"]).leader_elect);
+        assert!(parse(&["--leader-elect"]).leader_elect);
+        assert!(parse(&["--enable-webhooks=true"]).enable_webhooks);
+    }
+
+    #[test]
+    fn several_namespaces_are_separated_by_commas() {
+        let cli = Cli::try_parse_from(["memcached-operator", "--watch-namespaces=a,b"]).unwrap();
+        assert_eq!(cli.operator.watch_namespaces, ["a", "b"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! Makes the children as they are to be; one that fails does not keep the others from being tried.
+
+use kube::api::DynamicObject;
+use memcached_api::{label, reason};
+use memcached_core::build::{self, Kind, Prepared, labels, owner, prepare_revision};
+use memcached_core::revision::{InForce, outdated};
+use memcached_core::rule::Violation;
+use memcached_core::status::Problem;
+use memcached_core::validate::Scale;
+use memcached_core::{Validated, secret};
+use operator_kit::apply::{ApplyError, Operation, Wish, owns_field};
+use operator_kit::backoff::Class;
+use serde_json::{Value, json};
+
+use super::KIND;
+use super::context::Context;
+use super::observe::Observed;
+
+/// What came of it.
+#[derive(Default)]
+pub struct Applied {
+    /// The Deployment as it is now.
+    pub deployment: Option<DynamicObject>,
+    /// What stands in the way, worst first.
+    pub problems: Vec<Problem>,
+    /// How to go on; none if there is nothing to do until something changes.
+    pub class: Option<Class>,
+    pub newer_defaults: bool,
+}
+
+impl Applied {
+    /// A declaration that cannot work: the children stay as they are.
+    pub fn refused(violations: &[Violation]) -> Self {
+        let message = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let problems = vec![Problem { reason: reason::INVALID, message }];
+        Self { problems, class: None, ..Self::default() }
+    }
+
+    fn problem(&mut self, reason: &'static str, message: String, class: Class) {
+        self.problems.push(Problem { reason, message });
+        // The most hopeful decides when to look again.
+        let rank = |class: Class| match class {
+            Class::Retry => 0,
+            Class::Wait => 1,
+            Class::Bug => 2,
+            Class::Invalid => 3,
+        };
+        self.class = Some(self.class.map_or(class, |old| if rank(class) < rank(old) { class } else { old }));
+    }
+}
+
+/// Applies everything that a declaration asks for and removes what it no longer asks for.
+pub async fn apply(cache: &Validated, in_force: &InForce, observed: &Observed, context: &Context) -> Applied {
+    let mut applied = Applied { newer_defaults: in_force.newer_defaults, ..Applied::default() };
+    for message in secret::missing(cache, &observed.secrets) {
+        // Its watch wakes us.
+        applied.problems.push(Problem { reason: reason::SECRET_NOT_FOUND, message });
+    }
+    if cache.paused {
+        return applied;
+    }
+    let replicas = replicas(cache, observed);
+    let resources = build::build(cache, &in_force.template, replicas);
+    let round = Round { cache, context };
+    for kind in resources.unwanted {
+        if let Some(live) = observed.children.get(&kind) {
+            round.delete(kind, live, &mut applied).await;
+        }
+    }
+    if let Some(revision) = in_force.new_revision.as_ref().and_then(prepare_revision)
+        && !round.apply(&revision, None, &mut applied).await
+    {
+        // Without its revision a template must not be used: nobody would know what it was built from.
+        return applied;
+    }
+    for child in &resources.wanted {
+        if child.kind == Kind::Deployment {
+            round.hand_over(observed, &mut applied).await;
+        }
+        let known = observed.children.get(&child.kind).cloned();
+        round.apply(child, known, &mut applied).await;
+    }
+    round.prune(observed, &mut applied).await;
+    applied
+}
+
+/// The count to send: the declared one; none while an autoscaler decides; else whatever runs.
+fn replicas(cache: &Validated, observed: &Observed) -> Option<i32> {
+    let running = observed.deployment.as_ref().and_then(|deployment| deployment.spec.as_ref()?.replicas);
+    match &cache.scale {
+        Scale::Auto(_) => None,
+        Scale::Fixed(_) if cache.spec.replicas.is_none() => running.or(cache.fixed_replicas()),
+        Scale::Fixed(count) => Some(*count),
+    }
+}
+
+struct Round<'a> {
+    cache: &'a Validated,
+    context: &'a Context,
+}
+
+impl Round<'_> {
+    async fn apply(&self, child: &Prepared, known: Option<DynamicObject>, applied: &mut Applied) -> bool {
+        if child.kind.is_optional() && self.context.is_absent(child.kind) {
+            let (group, _, kind, _) = child.kind.resource();
+            let message = format!(
+                "{kind} is asked for, but {group} is not installed in this cluster: install it, or turn that off"
+            );
+            applied.problem(reason::KIND_MISSING, message, Class::Wait);
+            return false;
+        }
+        let object = complete(child);
+        let written = self.wish(child.kind, &child.name, &object, async |wish| {
+            self.context.applier.apply(&wish, known.clone()).await
+        });
+        match written.await {
+            Ok((object, operation)) => {
+                if operation != Operation::Unchanged {
+                    self.context.metrics.resource(child.kind.name(), operation.name());
+                    tracing::info!(
+                        cache = self.cache.name,
+                        namespace = self.cache.namespace,
+                        kind = child.kind.name(),
+                        name = child.name,
+                        operation = operation.name()
+                    );
+                    self.context.remember(child.kind, object.clone());
+                }
+                if child.kind == Kind::Deployment {
+                    applied.deployment = Some(object);
+                }
+                true
+            }
+            Err(error) => {
+                self.fail(&error, applied);
+                false
+            }
+        }
+    }
+
+    async fn delete(&self, kind: Kind, live: &DynamicObject, applied: &mut Applied) {
+        let name = kind.child_name(&self.cache.name);
+        let deleted = self.wish(kind, &name, &Value::Null, async |wish| self.context.applier.delete(&wish, live).await);
+        match deleted.await {
+            Ok(true) => self.context.metrics.resource(kind.name(), "deleted"),
+            Ok(false) => {}
+            Err(error) => self.fail(&error, applied),
+        }
+    }
+
+    /// Before an autoscaler takes over, the count moves to the scale subresource: dropping it from our apply would
+    /// otherwise reset it to one.
+    async fn hand_over(&self, observed: &Observed, applied: &mut Applied) {
+        let Scale::Auto(scale) = &self.cache.scale else { return };
+        let Some(live) = observed.children.get(&Kind::Deployment) else { return };
+        if !owns_field(live, self.context.applier.manager(), &["spec", "replicas"]) {
+            return;
+        }
+        let running = observed.deployment.as_ref().and_then(|deployment| deployment.spec.as_ref()?.replicas);
+        let object = json!({
+            "apiVersion": "autoscaling/v1",
+            "kind": "Scale",
+            "metadata": {"name": self.cache.name, "namespace": self.cache.namespace},
+            "spec": {"replicas": running.unwrap_or(scale.min).max(scale.min)},
+        });
+        let handed = self.wish(Kind::Deployment, &self.cache.name, &Value::Null, async |wish| {
+            self.context.applier.apply_subresource(&wish, "scale", &object).await
+        });
+        if let Err(error) = handed.await {
+            self.fail(&error, applied);
+        }
+    }
+
+    /// Removes revisions that nobody looks back at any more.
+    async fn prune(&self, observed: &Observed, applied: &mut Applied) {
+        for old in outdated(&observed.revisions) {
+            let Some(name) = old.metadata.name.as_deref() else { continue };
+            let live = observed.revision_objects.iter().find(|object| object.metadata.name.as_deref() == Some(name));
+            let Some(live) = live else { continue };
+            let deleted = self
+                .wish(Kind::Revision, name, &Value::Null, async |wish| self.context.applier.delete(&wish, live).await);
+            if let Err(error) = deleted.await {
+                self.fail(&error, applied);
+            }
+        }
+    }
+
+    async fn wish<T>(&self, kind: Kind, name: &str, object: &Value, act: impl AsyncFnOnce(Wish<'_>) -> T) -> T {
+        let resource = Context::resource(kind);
+        let owner = owner(self.cache);
+        let all = labels(&self.cache.name);
+        let labels: Vec<(&str, &str)> = match kind {
+            Kind::Revision => vec![(label::TEMPLATE_OF, self.cache.name.as_str())],
+            _ => all.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect(),
+        };
+        let namespace = self.cache.namespace.as_str();
+        act(Wish { resource: &resource, namespace, name, object, owner: &owner, labels: &labels }).await
+    }
+
+    fn fail(&self, error: &ApplyError, applied: &mut Applied) {
+        let (reason, class) = match error {
+            ApplyError::Foreign { .. } => (reason::NAME_TAKEN, Class::Wait),
+            ApplyError::Api { .. } => (reason::REFUSED, Class::Retry),
+            ApplyError::Timeout { .. } | ApplyError::NotLeader(_) => (reason::DEGRADED, Class::Retry),
+        };
+        self.context.metrics.error(KIND, reason);
+        applied.problem(reason, error.to_string(), class);
+    }
+}
+
+/// An apply has to say what it applies.
+fn complete(child: &Prepared) -> Value {
+    let (group, version, kind, _) = child.kind.resource();
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let mut object = child.object.clone();
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".into(), json!(api_version));
+        map.insert("kind".into(), json!(kind));
+    }
+    object
+}

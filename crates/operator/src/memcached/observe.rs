@@ -1,0 +1,104 @@
+//! Everything that a decision needs, from caches where possible.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment};
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::api::{Api, DynamicObject, ResourceExt};
+use memcached_api::Memcached;
+use memcached_core::Validated;
+use memcached_core::build::Kind;
+use memcached_core::secret::{self, Data};
+use operator_kit::reference::Seen;
+use serde_json::Value;
+
+use super::Error;
+use super::context::Context;
+
+/// What was seen of a cache.
+pub struct Observed {
+    pub children: BTreeMap<Kind, DynamicObject>,
+    pub deployment: Option<Deployment>,
+    pub revisions: Vec<ControllerRevision>,
+    pub revision_objects: Vec<DynamicObject>,
+    pub pods: Vec<Pod>,
+    pub secrets: BTreeMap<String, Option<Data>>,
+}
+
+impl Observed {
+    /// The Deployment, if the status says that it reflects this very declaration.
+    pub fn reflecting(&self, cache: &Memcached) -> Option<&Deployment> {
+        let seen = cache.status.as_ref().and_then(|status| status.observed_generation);
+        let uid = cache.metadata.uid.as_deref();
+        let is_ours = |deployment: &&Deployment| {
+            deployment.owner_references().iter().any(|owner| Some(owner.uid.as_str()) == uid)
+        };
+        self.deployment.as_ref().filter(|_| seen == cache.metadata.generation).filter(is_ours)
+    }
+}
+
+/// Looks at everything a cache has to do with.
+pub async fn observe(cache: &Memcached, valid: Option<&Validated>, context: &Context) -> Result<Observed, Error> {
+    let (namespace, name) = (cache.namespace().unwrap_or_default(), cache.name_any());
+    let children: BTreeMap<Kind, DynamicObject> = Kind::ALL
+        .into_iter()
+        .filter_map(|kind| Some((kind, context.child(kind, &namespace, &kind.child_name(&name))?)))
+        .collect();
+    let revision_objects = context.revisions(&namespace, &name);
+    Ok(Observed {
+        deployment: children.get(&Kind::Deployment).and_then(typed),
+        revisions: revision_objects.iter().filter_map(typed).collect(),
+        pods: context.pods(&namespace, &name).iter().filter_map(typed).collect(),
+        secrets: observe_secrets(&namespace, &name, valid, context).await?,
+        children,
+        revision_objects,
+    })
+}
+
+/// An object as its own type.
+pub fn typed<K: serde::de::DeserializeOwned>(object: &DynamicObject) -> Option<K> {
+    serde_json::to_value(object).and_then(serde_json::from_value::<Value>).and_then(serde_json::from_value).ok()
+}
+
+async fn observe_secrets(
+    namespace: &str,
+    cache: &str,
+    valid: Option<&Validated>,
+    context: &Context,
+) -> Result<BTreeMap<String, Option<Data>>, Error> {
+    let Some(valid) = valid else {
+        return Ok(BTreeMap::new());
+    };
+    let mounted = secret::mounted(valid);
+    let names: BTreeSet<String> = mounted.keys().cloned().collect();
+    context.secrets.refer(namespace, cache, &names);
+    let mut secrets = BTreeMap::new();
+    for name in names {
+        let data = observe_secret(namespace, &name, context).await?;
+        secrets.insert(name, data);
+    }
+    Ok(secrets)
+}
+
+/// The values of a Secret; read only when its version is not the one that was read before.
+async fn observe_secret(namespace: &str, name: &str, context: &Context) -> Result<Option<Data>, Error> {
+    let key = (namespace.to_owned(), name.to_owned());
+    let known = context.secret_data.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    match (context.secrets.seen(namespace, name), known) {
+        (Seen::Absent, _) => return Ok(None),
+        (Seen::Present(version), Some((read, data))) if version == read => return Ok(Some(data)),
+        _ => {}
+    }
+    let api: Api<Secret> = Api::namespaced(context.applier.client().clone(), namespace);
+    let read = api.get_opt(name).await;
+    let secret = read.map_err(|source| Error::Secret { name: name.to_owned(), source: Box::new(source) })?;
+    let Some(secret) = secret else {
+        return Ok(None);
+    };
+    let version = secret.resource_version().unwrap_or_default();
+    let data: Data = secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect();
+    let mut cache = context.secret_data.lock().unwrap_or_else(PoisonError::into_inner);
+    cache.insert(key, (version, data.clone()));
+    Ok(Some(data))
+}

@@ -1,0 +1,122 @@
+//! Tells what was seen and done: status on change, Events on transitions, metrics always.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Resource;
+use kube::api::{Api, Patch, PatchParams, ResourceExt};
+use kube::runtime::events::{Event, EventType};
+use memcached_api::memcached::MemcachedStatus;
+use memcached_api::{Memcached, condition, reason};
+use memcached_core::status::{Facts, status};
+use memcached_core::{Validated, image};
+use serde_json::json;
+
+use super::Error;
+use super::apply::Applied;
+use super::context::Context;
+use super::observe::{Observed, typed};
+
+/// Publishes the outcome of a round.
+pub async fn publish(
+    cache: &Memcached,
+    valid: Option<&Validated>,
+    observed: &Observed,
+    applied: &Applied,
+    context: &Context,
+) -> Result<(), Error> {
+    let facts = facts(cache, valid, observed, applied);
+    let new = status(cache.status.as_ref(), &facts, Timestamp::now());
+    show_metrics(&facts, &new, valid, context);
+    if cache.status.as_ref() == Some(&new) {
+        return Ok(());
+    }
+    write(cache, &new, context).await?;
+    announce(cache, &new, context).await;
+    Ok(())
+}
+
+fn facts(cache: &Memcached, valid: Option<&Validated>, observed: &Observed, applied: &Applied) -> Facts {
+    let written: Option<Deployment> = applied.deployment.as_ref().and_then(typed);
+    Facts {
+        name: cache.name_any(),
+        namespace: cache.namespace().unwrap_or_default(),
+        generation: cache.metadata.generation.unwrap_or_default(),
+        version: valid
+            .and_then(|valid| valid.version.clone())
+            .or_else(|| cache.spec.image.as_deref().and_then(image::tag).map(str::to_owned)),
+        replicas: valid.and_then(|valid| valid.spec.replicas.and(valid.fixed_replicas())),
+        deployment: written.or_else(|| ours(cache, observed)),
+        pods: observed.pods.clone(),
+        problems: applied.problems.clone(),
+        paused: cache.spec.paused.unwrap_or(false),
+        newer_defaults: applied.newer_defaults,
+    }
+}
+
+/// A stranger's Deployment says nothing about this cache.
+fn ours(cache: &Memcached, observed: &Observed) -> Option<Deployment> {
+    let uid = cache.metadata.uid.as_deref();
+    let is_ours =
+        |deployment: &Deployment| deployment.owner_references().iter().any(|owner| Some(owner.uid.as_str()) == uid);
+    observed.deployment.clone().filter(is_ours)
+}
+
+async fn write(cache: &Memcached, status: &MemcachedStatus, context: &Context) -> Result<(), Error> {
+    let namespace = cache.namespace().unwrap_or_default();
+    let api: Api<Memcached> = Api::namespaced(context.applier.client().clone(), &namespace);
+    let document = json!({
+        "apiVersion": Memcached::api_version(&()),
+        "kind": Memcached::kind(&()),
+        // The uid: a cache that was deleted and made anew under this name must not get this status.
+        "metadata": {"name": cache.name_any(), "uid": cache.uid()},
+        "status": status,
+    });
+    let params = PatchParams::apply(context.applier.manager()).force();
+    context.applier.check()?;
+    match api.patch_status(&cache.name_any(), &params, &Patch::Apply(document)).await {
+        Ok(_) => Ok(()),
+        // Gone, or another one by now: nothing to tell.
+        Err(kube::Error::Api(error)) if error.code == 404 || error.code == 409 => Ok(()),
+        Err(error) => Err(Error::Status(Box::new(error))),
+    }
+}
+
+/// An Event when trouble begins, changes its kind, or ends.
+async fn announce(cache: &Memcached, new: &MemcachedStatus, context: &Context) {
+    let find = |status: &MemcachedStatus| {
+        status.conditions.iter().find(|c| c.type_ == condition::DEGRADED).map(|c| (c.reason.clone(), c.message.clone()))
+    };
+    let Some((reason, message)) = find(new) else { return };
+    let before = cache.status.as_ref().and_then(find).map(|(reason, _)| reason);
+    // Servers that come and go are no news: the condition tells.
+    let is_quiet = |reason: &str| reason == reason::NOT_DEGRADED || reason == reason::DEGRADED;
+    if before.as_deref() == Some(reason.as_str()) || before.as_deref().is_none_or(is_quiet) && is_quiet(&reason) {
+        return;
+    }
+    let event = if is_quiet(&reason) {
+        Event {
+            type_: EventType::Normal,
+            reason: "Recovered".into(),
+            note: Some("what stood in the way is gone".into()),
+            action: "Reconcile".into(),
+            secondary: None,
+        }
+    } else {
+        Event { type_: EventType::Warning, reason, note: Some(message), action: "Reconcile".into(), secondary: None }
+    };
+    if let Err(error) = context.recorder.publish(&event, &cache.object_ref(&())).await {
+        tracing::debug!(%error, "no Event written");
+    }
+}
+
+fn show_metrics(facts: &Facts, status: &MemcachedStatus, valid: Option<&Validated>, context: &Context) {
+    let (namespace, name) = (&facts.namespace, &facts.name);
+    let gauges = &context.gauges;
+    if let Some(valid) = valid {
+        let version = valid.version.clone().unwrap_or_default();
+        gauges.info.set_only(namespace, name, &[("image", valid.image.as_str()), ("version", &version)], 1.0);
+    }
+    let desired = memcached_core::status::Workload::of(facts).desired;
+    gauges.desired.set(namespace, name, &[], f64::from(desired));
+    gauges.ready.set(namespace, name, &[], f64::from(status.ready_replicas));
+}

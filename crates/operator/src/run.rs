@@ -1,0 +1,79 @@
+//! Runs the operator: clients, leadership, servers, controllers, and an orderly end.
+
+use std::error::Error;
+
+use kube::{Client, Config};
+use operator_kit::admin::{Certificate, Protection, Readiness, serve_health, serve_metrics};
+use operator_kit::lease::{self, Leadership, LeaseConfig};
+use operator_kit::metrics::Metrics;
+use operator_kit::shutdown::{self, Shutdown};
+use operator_kit::telemetry;
+
+use crate::args::Operator;
+use crate::memcached;
+
+const NAME: &str = "memcached-operator";
+
+/// Runs until a signal says stop.
+pub fn run(operator: Operator) -> Result<(), Box<dyn Error>> {
+    telemetry::init(operator.log_format)?;
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(operator))
+}
+
+async fn serve(operator: Operator) -> Result<(), Box<dyn Error>> {
+    let shutdown = shutdown::on_signals()?;
+    let config = Config::infer().await.map_err(|error| format!("no cluster to work in: {error}"))?;
+    let metrics = Metrics::new("memcached_operator", &[("version", env!("CARGO_PKG_VERSION"))]);
+    let client = metrics.client(config.clone())?;
+    if operator.enable_webhooks {
+        tracing::warn!("this version serves no webhooks: declarations are checked by the reconciler");
+    }
+    let readiness = Readiness::default();
+    let health = serve_health(&operator.health_probe_bind_address, readiness.clone(), shutdown.clone())?;
+    let scrape = serve_metrics(
+        &operator.metrics_bind_address,
+        metrics.clone(),
+        protection(&operator, &client),
+        shutdown.clone(),
+    )?;
+    // The lease is given up last, when nobody writes any more.
+    let (resign, resigned) = shutdown::channel();
+    let (leadership, election) = stand(&operator, config, resigned)?;
+    metrics.show_leadership(leadership.clone());
+
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?operator.watch_namespaces, "starting");
+    memcached::run(&operator, client, metrics, leadership, readiness, shutdown).await;
+    resign.fire();
+    if let Some(election) = election {
+        tracing::info!(end = ?election.await?, "leadership ended");
+    }
+    for server in [health, scrape].into_iter().flatten() {
+        server.ended().await?;
+    }
+    Ok(())
+}
+
+type Election = tokio::task::JoinHandle<lease::LeadershipEnd>;
+
+fn stand(
+    operator: &Operator,
+    config: Config,
+    resigned: Shutdown,
+) -> Result<(Leadership, Option<Election>), Box<dyn Error>> {
+    if !operator.leader_elect {
+        return Ok((Leadership::always(), None));
+    }
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| NAME.into());
+    let identity = lease::unique_identity(&host);
+    let config_of_lease = LeaseConfig::new(&operator.leader_election_namespace, NAME, &identity);
+    let (leadership, election) = lease::candidate(config_of_lease, lease::client(config)?)?;
+    Ok((leadership, Some(tokio::spawn(election.run(resigned)))))
+}
+
+fn protection(operator: &Operator, client: &Client) -> Protection {
+    if !operator.metrics_secure {
+        return Protection::Plain;
+    }
+    let names = vec!["localhost".into(), NAME.into()];
+    Protection::Secure { certificate: Certificate::SelfSigned { names }, client: client.clone() }
+}

@@ -1,0 +1,247 @@
+//! A control plane with pretended nodes and the real operator on it, under exactly the shipped RBAC.
+
+#![allow(dead_code, reason = "every test binary uses another part")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Weak};
+
+use kube::api::{Api, Patch, PatchParams};
+use memcached_api::Memcached;
+use serde_json::{Value, json};
+use testbed::namespace::Namespace;
+use testbed::{ControlPlane, User, wait};
+use tokio::sync::Mutex;
+
+pub const PATIENCE: u64 = 90;
+pub const OPERATOR: &str = "system:serviceaccount:memcached-operator-system:memcached-operator";
+
+/// Where the repository's own manifests are.
+pub fn manifest(path: &str) -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../").to_owned() + path
+}
+
+/// A control plane with the CRD, the RBAC and one operator.
+pub struct Arena {
+    pub cluster: ControlPlane,
+    pub operator: std::sync::Mutex<Option<Operator>>,
+}
+
+impl Arena {
+    /// The one that the tests of a binary share; it ends with the last of them.
+    pub async fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Arena>> = Mutex::const_new(Weak::new());
+        let mut shared = SHARED.lock().await;
+        if let Some(arena) = shared.upgrade() {
+            return arena;
+        }
+        let arena = Arc::new(Self::start(&["--leader-elect=false"]).await);
+        *shared = Arc::downgrade(&arena);
+        arena
+    }
+
+    /// One of its own, with these arguments for the operator.
+    pub async fn start(arguments: &[&str]) -> Self {
+        let arena = Self::without_operator().await;
+        arena.start_operator(arguments);
+        arena
+    }
+
+    /// One in which no operator runs yet.
+    pub async fn without_operator() -> Self {
+        let cluster = ControlPlane::start_with_fleet().await.unwrap();
+        cluster.add_nodes(3).await.unwrap();
+        for file in
+            ["config/crd/memcached.c5c3.io_memcacheds.yaml", "config/rbac/base.yaml", "config/rbac/cluster.yaml"]
+        {
+            cluster.kubectl(&["apply", "--server-side", "--filename", &manifest(file)]).unwrap();
+        }
+        cluster
+            .kubectl(&["wait", "--for=condition=Established", "crd/memcacheds.memcached.c5c3.io", "--timeout=60s"])
+            .unwrap();
+        Self { cluster, operator: std::sync::Mutex::new(None) }
+    }
+
+    pub fn start_operator(&self, arguments: &[&str]) {
+        let operator = Operator::start(&self.cluster, arguments);
+        *self.operator.lock().unwrap() = Some(operator);
+    }
+
+    pub fn stop_operator(&self) {
+        *self.operator.lock().unwrap() = None;
+    }
+
+    pub async fn namespace(&self, prefix: &str) -> Place<'_> {
+        Place { arena: self, namespace: self.cluster.namespace(prefix).await.unwrap() }
+    }
+
+    /// The operator's writes since a mark, but for leases and Events.
+    pub fn writes_since(&self, mark: testbed::audit::Mark) -> Vec<String> {
+        let requests = self.cluster.audit().requests_since(mark).unwrap();
+        let writes = requests.into_iter().filter(|r| r.user == OPERATOR && r.is_write());
+        let writes = writes.filter(|r| !["leases", "events"].contains(&r.resource.as_str()));
+        writes.map(|r| format!("{} {} {}/{}", r.verb, r.resource, r.namespace, r.name)).collect()
+    }
+}
+
+/// The operator's process; killed with its guard, its log shown when a test fails.
+pub struct Operator {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Operator {
+    pub fn start(cluster: &ControlPlane, arguments: &[&str]) -> Self {
+        let user = User::service_account("memcached-operator-system", "memcached-operator");
+        let kubeconfig = cluster.kubeconfig_as(&user).unwrap();
+        let log = cluster.state().dir.join("logs").join(format!("operator-{}.log", rand()));
+        let file = File::create(&log).unwrap();
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--", env!("CARGO_BIN_EXE_memcached-operator")])
+            .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .env("RUST_LOG", "info,memcached_operator=debug")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(file);
+        Self { child: testbed::spawn(command).unwrap(), log }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+fn rand() -> u128 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos()
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+        if std::thread::panicking() {
+            eprintln!("--- the operator's log ---\n{}", self.log());
+        }
+    }
+}
+
+/// A namespace of a test.
+pub struct Place<'a> {
+    pub arena: &'a Arena,
+    pub namespace: Namespace,
+}
+
+impl Place<'_> {
+    pub fn name(&self) -> &str {
+        self.namespace.name()
+    }
+
+    pub fn caches(&self) -> Api<Memcached> {
+        self.namespace.api()
+    }
+
+    /// Applies a declaration as a user would.
+    pub async fn declare(&self, name: &str, spec: Value) -> Memcached {
+        self.declare_as("v1beta1", name, spec).await.unwrap()
+    }
+
+    pub async fn declare_as(&self, version: &str, name: &str, spec: Value) -> testbed::Result<Memcached> {
+        let document = json!({
+            "apiVersion": format!("memcached.c5c3.io/{version}"), "kind": "Memcached",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        let params = PatchParams::apply("a-user").force();
+        Ok(self.caches().patch(name, &params, &Patch::Apply(document)).await?)
+    }
+
+    /// An object as JSON, if it is there.
+    pub fn get(&self, kind: &str, name: &str) -> Option<Value> {
+        let text = self.namespace.kubectl(&["get", kind, name, "--output", "json", "--ignore-not-found"]).unwrap();
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Waits until an object is as it should be.
+    pub async fn eventually(&self, kind: &str, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        wait::until(format!("{kind} {name}: {what}"), PATIENCE, async || match self.get(kind, name) {
+            Some(object) if is_so(&object) => Ok(object),
+            Some(object) => Err(format!("{:#}", without_noise(object))),
+            None => Err("it is not there".into()),
+        })
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", self.operator_log()))
+    }
+
+    pub async fn gone(&self, kind: &str, name: &str) {
+        wait::until(format!("{kind} {name} to be gone"), PATIENCE, async || match self.get(kind, name) {
+            None => Ok(()),
+            Some(object) => Err(format!("{:#}", without_noise(object))),
+        })
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", self.operator_log()));
+    }
+
+    pub async fn ready(&self, name: &str) -> Value {
+        self.eventually("memcached", name, "Ready", |cache| {
+            is(cache, "Ready", "True") && cache["status"]["observedGeneration"] == cache["metadata"]["generation"]
+        })
+        .await
+    }
+
+    /// Waits until a cache's status has caught up with its declaration.
+    pub async fn settled(&self, name: &str) -> Value {
+        self.eventually("memcached", name, "seen", |cache| {
+            cache["status"]["observedGeneration"] == cache["metadata"]["generation"]
+        })
+        .await
+    }
+
+    fn operator_log(&self) -> String {
+        let operator = self.arena.operator.lock().unwrap();
+        operator.as_ref().map(Operator::log).unwrap_or_default()
+    }
+}
+
+/// Whether a condition has a status.
+pub fn is(cache: &Value, type_: &str, status: &str) -> bool {
+    condition(cache, type_)["status"] == status
+}
+
+pub fn condition(cache: &Value, type_: &str) -> Value {
+    let all = cache["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|c| c["type"] == type_).unwrap_or_default()
+}
+
+pub fn without_noise(mut object: Value) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+/// A template's first container.
+pub fn server(deployment: &Value) -> &Value {
+    &deployment["spec"]["template"]["spec"]["containers"][0]
+}
+
+pub fn labels(name: &str) -> BTreeMap<String, String> {
+    [
+        ("app.kubernetes.io/name", "memcached"),
+        ("app.kubernetes.io/instance", name),
+        ("app.kubernetes.io/managed-by", "memcached-operator"),
+    ]
+    .map(|(k, v)| (k.to_owned(), v.to_owned()))
+    .into()
+}
