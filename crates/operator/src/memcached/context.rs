@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use kube::Client;
 use kube::ResourceExt;
@@ -38,6 +39,7 @@ pub struct Context {
     pub gauges: Gauges,
     children: BTreeMap<Kind, Watched>,
     pods: Watched,
+    status_writes: Mutex<HashMap<Key, Instant>>,
     /// Answers to our own writes, until the caches have caught up.
     answered: Mutex<HashMap<(Kind, Key), DynamicObject>>,
 }
@@ -84,6 +86,7 @@ impl Context {
             backoff: Backoff::default(),
             children,
             pods,
+            status_writes: Mutex::default(),
             answered: Mutex::default(),
         }
     }
@@ -143,6 +146,17 @@ impl Context {
         all.iter().filter(|object| of_cache(object)).map(|object| (**object).clone()).collect()
     }
 
+    /// Whether a cache's status was written a moment ago.
+    pub fn wrote_status_within(&self, key: &Key, pace: Duration) -> bool {
+        let writes = self.status_writes.lock().unwrap_or_else(PoisonError::into_inner);
+        writes.get(key).is_some_and(|when| when.elapsed() < pace)
+    }
+
+    /// A cache's status was written just now.
+    pub fn note_status(&self, key: Key) {
+        self.status_writes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Instant::now());
+    }
+
     /// The kind's API.
     pub fn resource(kind: Kind) -> ApiResource {
         resource(kind)
@@ -153,6 +167,8 @@ impl Context {
         for family in [&self.gauges.info, &self.gauges.desired, &self.gauges.ready] {
             family.remove_object(namespace, name);
         }
+        let key = (namespace.to_owned(), name.to_owned());
+        self.status_writes.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         self.secrets.refer(namespace, name, &BTreeSet::new());
         self.backoff.reset(&format!("{namespace}/{name}"));
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);

@@ -174,12 +174,12 @@ async fn drive(cache: &Memcached, context: &Context) -> Result<Action, Error> {
         }
         Err(violations) => apply::Applied::refused(violations),
     };
-    publish::publish(cache, validated.as_ref().ok(), &observed, &applied, context).await?;
+    let later = publish::publish(cache, validated.as_ref().ok(), &observed, &applied, context).await?;
     let key = format!("{}/{}", cache.namespace().unwrap_or_default(), cache.name_any());
     Ok(match applied.class {
         None => {
             context.backoff.reset(&key);
-            Action::await_change()
+            later.map_or_else(Action::await_change, Action::requeue)
         }
         Some(class) => Action::requeue(context.backoff.next(&key, class)),
     })

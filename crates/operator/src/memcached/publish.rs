@@ -1,5 +1,7 @@
 //! Tells what was seen and done: status on change, Events on transitions, metrics always.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Resource;
@@ -16,23 +18,39 @@ use super::apply::Applied;
 use super::context::Context;
 use super::observe::{Observed, typed};
 
-/// Publishes the outcome of a round.
+/// Numbers that move while servers come up are written this often at most.
+const PACE: Duration = Duration::from_secs(1);
+
+/// Publishes the outcome of a round; when to come back if something was left for later.
 pub async fn publish(
     cache: &Memcached,
     valid: Option<&Validated>,
     observed: &Observed,
     applied: &Applied,
     context: &Context,
-) -> Result<(), Error> {
+) -> Result<Option<Duration>, Error> {
     let facts = facts(cache, valid, observed, applied);
     let new = status(cache.status.as_ref(), &facts, Timestamp::now());
     show_metrics(&facts, &new, valid, context);
     if cache.status.as_ref() == Some(&new) {
-        return Ok(());
+        return Ok(None);
+    }
+    let key = (facts.namespace.clone(), facts.name.clone());
+    let is_news = cache.status.as_ref().is_none_or(|old| news(old) != news(&new));
+    if !is_news && context.wrote_status_within(&key, PACE) {
+        return Ok(Some(PACE));
     }
     write(cache, &new, context).await?;
+    context.note_status(key);
     announce(cache, &new, context).await;
-    Ok(())
+    Ok(None)
+}
+
+/// What people wait for; the rest are numbers on the way there.
+fn news(status: &MemcachedStatus) -> impl PartialEq + use<> {
+    let verdicts: Vec<_> =
+        status.conditions.iter().map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone())).collect();
+    (verdicts, status.observed_generation, status.server_list.clone(), status.pending_defaults.clone())
 }
 
 fn facts(cache: &Memcached, valid: Option<&Validated>, observed: &Observed, applied: &Applied) -> Facts {

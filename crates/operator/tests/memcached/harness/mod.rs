@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Weak};
@@ -77,10 +78,10 @@ impl Arena {
         Place { arena: self, namespace: self.cluster.namespace(prefix).await.unwrap() }
     }
 
-    /// The operator's writes since a mark, but for leases and Events.
-    pub fn writes_since(&self, mark: testbed::audit::Mark) -> Vec<String> {
+    /// The operator's writes in a namespace since a mark, but for leases and Events.
+    pub fn writes_since(&self, mark: testbed::audit::Mark, namespace: &str) -> Vec<String> {
         let requests = self.cluster.audit().requests_since(mark).unwrap();
-        let writes = requests.into_iter().filter(|r| r.user == OPERATOR && r.is_write());
+        let writes = requests.into_iter().filter(|r| r.user == OPERATOR && r.is_write() && r.namespace == namespace);
         let writes = writes.filter(|r| !["leases", "events"].contains(&r.resource.as_str()));
         writes.map(|r| format!("{} {} {}/{}", r.verb, r.resource, r.namespace, r.name)).collect()
     }
@@ -155,16 +156,24 @@ impl Place<'_> {
 
     /// Applies a declaration as a user would.
     pub async fn declare(&self, name: &str, spec: Value) -> Memcached {
-        self.declare_as("v1beta1", name, spec).await.unwrap()
-    }
-
-    pub async fn declare_as(&self, version: &str, name: &str, spec: Value) -> testbed::Result<Memcached> {
         let document = json!({
-            "apiVersion": format!("memcached.c5c3.io/{version}"), "kind": "Memcached",
+            "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached",
             "metadata": {"name": name}, "spec": spec,
         });
         let params = PatchParams::apply("a-user").force();
-        Ok(self.caches().patch(name, &params, &Patch::Apply(document)).await?)
+        self.caches().patch(name, &params, &Patch::Apply(document)).await.unwrap()
+    }
+
+    /// Creates any object, by kubectl.
+    pub fn create(&self, object: &Value) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(object.to_string().as_bytes()).unwrap();
+        self.namespace.kubectl(&["create", "--filename", file.path().to_str().unwrap()]).unwrap();
+    }
+
+    /// Changes an object by a merge patch, as somebody with `kubectl edit` would.
+    pub fn edit(&self, kind: &str, name: &str, patch: &Value) {
+        self.namespace.kubectl(&["patch", kind, name, "--type=merge", "--patch", &patch.to_string()]).unwrap();
     }
 
     /// An object as JSON, if it is there.

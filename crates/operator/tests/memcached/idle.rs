@@ -1,0 +1,81 @@
+//! Converged caches cost nothing: no write while idle, after a restart, after a change of leaders.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::drift::everything;
+use crate::harness::Arena;
+
+fn shapes() -> Vec<Value> {
+    let plain = json!({"replicas": 1});
+    let quantities = json!({
+        "replicas": 1,
+        "resources": {"requests": {"cpu": "0.1", "memory": "1024Mi"}, "limits": {"memory": "1024Mi"}},
+    });
+    let autoscaled = json!({
+        "resources": {"requests": {"cpu": "100m"}},
+        "autoscaling": {"enabled": true, "minReplicas": 2, "maxReplicas": 4},
+    });
+    let spread = json!({
+        "replicas": 2,
+        "highAvailability": {
+            "antiAffinityPreset": "hard",
+            "topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
+            ],
+            "gracefulShutdown": {"enabled": true, "preStopDelaySeconds": 5, "terminationGracePeriodSeconds": 20},
+            "podDisruptionBudget": {"enabled": true, "maxUnavailable": "50%"},
+        },
+    });
+    let knobs = json!({
+        "replicas": 1,
+        "tolerations": [{"operator": "Exists"}],
+        "env": [{"name": "A", "value": ""}],
+        "podLabels": {"team": "x"},
+        "extraVolumes": [{"name": "scratch", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+        "extstore": {"size": "1Gi"},
+        "monitoring": {"enabled": true},
+    });
+    let policy = json!({
+        "replicas": 1,
+        "monitoring": {"enabled": true},
+        "security": {"networkPolicy": {
+            "enabled": true,
+            "allowedSources": [{"podSelector": {"matchLabels": {"a": "b"}}}],
+            "metricsSources": [{"namespaceSelector": {}}],
+        }},
+    });
+    vec![plain, quantities, autoscaled, spread, knobs, policy, everything()]
+}
+
+#[tokio::test]
+async fn nothing_is_written_without_need() {
+    let arena = Arena::start(&["--leader-elect=true"]).await;
+    let place = arena.namespace("idle").await;
+    let mut names = Vec::new();
+    for (number, spec) in shapes().into_iter().cycle().take(20).enumerate() {
+        let name = format!("cache-{number}");
+        place.declare(&name, spec).await;
+        names.push(name);
+    }
+    for name in &names {
+        place.ready(name).await;
+    }
+    // A quiet minute, then a restart (which is also a change of leaders), then another look.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mark = arena.cluster.audit().mark().unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(arena.writes_since(mark, place.name()), [""; 0], "while idle");
+
+    arena.stop_operator();
+    arena.start_operator(&["--leader-elect=true"]);
+    let marker = place.declare("after", json!({"replicas": 1})).await;
+    assert!(marker.metadata.uid.is_some());
+    place.ready("after").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let writes = arena.writes_since(mark, place.name());
+    let others: Vec<_> = writes.iter().filter(|write| !write.contains("/after")).collect();
+    assert!(others.is_empty(), "after a restart and a change of leaders: {others:?}");
+}

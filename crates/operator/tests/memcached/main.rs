@@ -1,0 +1,16 @@
+//! The kind `Memcached` on a real API server with real controllers, by the operator's own program and RBAC.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod basics;
+mod deletion;
+mod drift;
+mod features;
+mod harness;
+mod idle;
+mod optional;
+mod ownership;
+mod rollout;
+mod scale;
+mod secret;
+mod several;

@@ -1,0 +1,63 @@
+//! Kinds that a cluster may lack: everything else works, and they are picked up when they come.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Arena, condition};
+
+fn definition(group: &str, kind: &str, plural: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+#[tokio::test]
+async fn missing_kinds_are_told_and_picked_up_without_a_restart() {
+    let arena = Arena::start(&["--leader-elect=false"]).await;
+    let place = arena.namespace("optional").await;
+    place
+        .declare(
+            "sessions",
+            json!({
+                "replicas": 1,
+                "monitoring": {"enabled": true, "serviceMonitor": {"additionalLabels": {"release": "x"}}},
+                "security": {"tls": {"enabled": true, "issuerRef": {"name": "ca"}}},
+            }),
+        )
+        .await;
+    let cache = place
+        .eventually("memcached", "sessions", "told", |c| {
+            let text = c["status"]["conditions"].to_string();
+            text.contains("monitoring.coreos.com is not installed") && text.contains("cert-manager.io is not installed")
+        })
+        .await;
+    assert_eq!(condition(&cache, "Degraded")["status"], "True");
+    place.eventually("deployment", "sessions", "made all the same", |d| d["metadata"]["uid"].is_string()).await;
+
+    place.create(&definition("monitoring.coreos.com", "ServiceMonitor", "servicemonitors"));
+    place.create(&definition("cert-manager.io", "Certificate", "certificates"));
+    let monitor = place
+        .eventually("servicemonitors.monitoring.coreos.com", "sessions", "made", |m| m["spec"]["endpoints"].is_array())
+        .await;
+    assert_eq!(monitor["spec"]["endpoints"][0], json!({"port": "metrics", "interval": "30s", "scrapeTimeout": "10s"}));
+    assert_eq!(monitor["metadata"]["labels"]["release"], "x");
+    let certificate = place
+        .eventually("certificates.cert-manager.io", "sessions", "made", |c| c["spec"]["secretName"].is_string())
+        .await;
+    assert_eq!(certificate["spec"]["issuerRef"], json!({"name": "ca", "kind": "Issuer", "group": "cert-manager.io"}));
+
+    place.namespace.kubectl(&["delete", "servicemonitors.monitoring.coreos.com", "sessions"]).unwrap();
+    place
+        .eventually("servicemonitors.monitoring.coreos.com", "sessions", "made again", |m| {
+            m["metadata"]["uid"] != monitor["metadata"]["uid"]
+        })
+        .await;
+}

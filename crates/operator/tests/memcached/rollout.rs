@@ -1,0 +1,148 @@
+//! Pods change only when the declaration does; what fails is told and keeps nothing else from working.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Arena, condition, is, server};
+
+#[tokio::test]
+async fn a_restart_trigger_restarts() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("restart").await;
+    place.declare("sessions", json!({"replicas": 1})).await;
+    place.ready("sessions").await;
+    place.namespace.kubectl(&["annotate", "memcached", "sessions", "memcached.c5c3.io/restart-trigger=now"]).unwrap();
+    place
+        .eventually("deployment", "sessions", "the trigger", |d| {
+            d["spec"]["template"]["metadata"]["annotations"]["memcached.c5c3.io/restart-trigger"] == "now"
+        })
+        .await;
+    place.ready("sessions").await;
+}
+
+/// Rewrites the kept template as an operator with other defaults would have written it.
+fn pretend_other_defaults(place: &crate::harness::Place<'_>) {
+    let text = place.namespace.kubectl(&["get", "controllerrevisions", "--output", "json"]).unwrap();
+    let list: Value = serde_json::from_str(&text).unwrap();
+    let is_ours = |r: &&Value| r["metadata"]["labels"]["memcached.c5c3.io/template-of"] == "sessions";
+    let mut revision = list["items"].as_array().unwrap().iter().find(is_ours).unwrap().clone();
+    let name = revision["metadata"]["name"].as_str().unwrap().to_owned();
+    place.namespace.kubectl(&["delete", "controllerrevision", &name]).unwrap();
+    revision["data"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(77);
+    for field in ["resourceVersion", "uid", "creationTimestamp", "managedFields"] {
+        revision["metadata"].as_object_mut().unwrap().remove(field);
+    }
+    place.create(&revision);
+}
+
+#[tokio::test]
+async fn other_defaults_restart_nothing_and_are_taken_on_request() {
+    let arena = Arena::without_operator().await;
+    arena.start_operator(&["--leader-elect=false"]);
+    let place = arena.namespace("upgrade").await;
+    place.declare("sessions", json!({"replicas": 1})).await;
+    place.ready("sessions").await;
+    // The older operator: same declaration, another template, pods and all.
+    arena.stop_operator();
+    pretend_other_defaults(&place);
+    place.edit(
+        "deployment",
+        "sessions",
+        &json!({"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 77}}}}),
+    );
+    let before = place.get("deployment", "sessions").unwrap();
+    arena.start_operator(&["--leader-elect=false"]);
+    let cache = place
+        .eventually("memcached", "sessions", "told of newer defaults", |c| c["status"]["pendingDefaults"].is_string())
+        .await;
+    assert!(is(&cache, "Ready", "True"));
+    let after = place.get("deployment", "sessions").unwrap();
+    assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"], "no pod changes");
+
+    place.namespace.kubectl(&["annotate", "memcached", "sessions", "memcached.c5c3.io/restart-trigger=new"]).unwrap();
+    let taken = place
+        .eventually("deployment", "sessions", "the new defaults", |d| {
+            d["spec"]["template"]["metadata"]["annotations"]["memcached.c5c3.io/restart-trigger"] == "new"
+        })
+        .await;
+    assert_eq!(taken["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], 30);
+    place.eventually("memcached", "sessions", "up to date", |c| c["status"]["pendingDefaults"].is_null()).await;
+}
+
+#[tokio::test]
+async fn another_operators_cache_is_taken_over_without_a_restart() {
+    let arena = Arena::without_operator().await;
+    let place = arena.namespace("takeover").await;
+    let cache = place.declare("sessions", json!({"replicas": 2})).await;
+    let owner = json!([{
+        "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "name": "sessions",
+        "uid": cache.metadata.uid, "controller": true, "blockOwnerDeletion": true,
+    }]);
+    let labels = crate::harness::labels("sessions");
+    let container = json!({"name": "memcached", "image": "memcached:1.6", "args": ["-m", "64"]});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "sessions", "labels": labels, "ownerReferences": owner},
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    });
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), deployment.to_string()).unwrap();
+    let path = file.path().to_str().unwrap();
+    place.namespace.kubectl(&["create", "--field-manager=manager", "--filename", path]).unwrap();
+    let seen = json!({"status": {"observedGeneration": 1}});
+    let text = seen.to_string();
+    place
+        .namespace
+        .kubectl(&["patch", "memcached", "sessions", "--subresource=status", "--type=merge", "--patch", &text])
+        .unwrap();
+    let before = place.get("deployment", "sessions").unwrap();
+
+    arena.start_operator(&["--leader-elect=false"]);
+    let cache = place.ready("sessions").await;
+    assert!(cache["status"]["pendingDefaults"].is_string());
+    let after = place.get("deployment", "sessions").unwrap();
+    assert_eq!(after["spec"]["template"], before["spec"]["template"]);
+    assert_eq!(server(&after)["args"], json!(["-m", "64"]));
+
+    place.declare("sessions", json!({"replicas": 2, "memcached": {"threads": 2}})).await;
+    let changed = place.eventually("deployment", "sessions", "our own template", |d| server(d)["args"][5] == "2").await;
+    assert!(server(&changed)["securityContext"]["allowPrivilegeEscalation"] == false);
+}
+
+#[tokio::test]
+async fn a_refused_child_is_told_while_the_others_are_made() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("quota").await;
+    place.create(&json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
+        "spec": {"hard": {"count/networkpolicies.networking.k8s.io": "0"}},
+    }));
+    place.eventually("resourcequota", "none", "in force", |q| q["status"]["hard"].is_object()).await;
+    place.declare("sessions", crate::drift::everything()).await;
+    let cache =
+        place.eventually("memcached", "sessions", "told", |c| condition(c, "Degraded")["reason"] == "Refused").await;
+    let message = condition(&cache, "Degraded")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("NetworkPolicy \"sessions\"") && message.contains("quota"), "{message}");
+    place.eventually("deployment", "sessions", "made", |d| d["metadata"]["uid"].is_string()).await;
+    place.eventually("poddisruptionbudget", "sessions", "made", |d| d["metadata"]["uid"].is_string()).await;
+    let events = place.namespace.kubectl(&["get", "events", "--output", "json"]).unwrap();
+    assert!(events.contains("\"reason\": \"Refused\""), "{events}");
+}
+
+#[tokio::test]
+async fn a_paused_cache_is_left_alone() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("paused").await;
+    place.declare("sessions", json!({"replicas": 1})).await;
+    place.ready("sessions").await;
+    place.declare("sessions", json!({"replicas": 3, "paused": true})).await;
+    place.eventually("memcached", "sessions", "paused", |c| c["status"]["phase"] == "Paused").await;
+    place.namespace.kubectl(&["delete", "service", "sessions"]).unwrap();
+    place.settled("sessions").await;
+    assert_eq!(place.get("deployment", "sessions").unwrap()["spec"]["replicas"], 1);
+    place.declare("sessions", json!({"replicas": 3})).await;
+    place.ready("sessions").await;
+    assert!(place.get("service", "sessions").is_some());
+}

@@ -1,0 +1,67 @@
+//! Secrets: noticed when they appear, change or vanish; never read without need.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Arena, OPERATOR, condition};
+
+fn with_password() -> Value {
+    json!({"replicas": 1, "security": {"sasl": {"enabled": true, "credentialsSecretRef": {"name": "creds"}}}})
+}
+
+fn hash(deployment: &Value) -> Value {
+    deployment["spec"]["template"]["metadata"]["annotations"]["memcached.c5c3.io/secret-hash"].clone()
+}
+
+#[tokio::test]
+async fn a_secret_that_appears_changes_and_vanishes_is_noticed() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("secret").await;
+    place.declare("sessions", with_password()).await;
+    let cache = place
+        .eventually("memcached", "sessions", "told", |c| condition(c, "Degraded")["reason"] == "SecretNotFound")
+        .await;
+    let message = condition(&cache, "Degraded")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("\"creds\"") && message.contains("password-file"), "{message}");
+
+    let secret = |password: &str, extra: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds"},
+            "stringData": {"password-file": password, "unrelated": extra},
+        })
+    };
+    place.create(&secret("u:1", "x"));
+    let first = place.eventually("deployment", "sessions", "a hash", |d| hash(d).is_string()).await;
+    place.ready("sessions").await;
+    place.eventually("memcached", "sessions", "healed", |c| condition(c, "Degraded")["reason"] == "NotDegraded").await;
+
+    place.edit("secret", "creds", &json!({"stringData": {"unrelated": "y"}}));
+    place.edit("secret", "creds", &json!({"stringData": {"password-file": "u:2"}}));
+    let second = place.eventually("deployment", "sessions", "another hash", |d| hash(d) != hash(&first)).await;
+    place.ready("sessions").await;
+    let generation = |d: &Value| d["metadata"]["generation"].as_i64().unwrap();
+    assert_eq!(generation(&second), generation(&first) + 1, "the key that is not mounted rolled nothing");
+
+    place.namespace.kubectl(&["delete", "secret", "creds"]).unwrap();
+    place
+        .eventually("memcached", "sessions", "told again", |c| condition(c, "Degraded")["reason"] == "SecretNotFound")
+        .await;
+    let third = place.get("deployment", "sessions").unwrap();
+    assert_eq!(generation(&third), generation(&second), "running pods are left alone");
+}
+
+#[tokio::test]
+async fn only_referenced_secrets_are_read_each_by_its_name() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("unread").await;
+    let mark = arena.cluster.audit().mark().unwrap();
+    place.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "private"}}));
+    place.declare("sessions", with_password()).await;
+    place.eventually("memcached", "sessions", "told", |c| condition(c, "Degraded")["reason"] == "SecretNotFound").await;
+    let requests = arena.cluster.audit().requests_since(mark).unwrap();
+    let ours: Vec<_> = requests.iter().filter(|r| r.user == OPERATOR && r.resource == "secrets").collect();
+    assert!(!ours.is_empty());
+    for request in ours {
+        assert!(!request.namespace.is_empty() && !request.name.is_empty(), "reads more than one: {request:?}");
+        assert_ne!(request.name, "private");
+    }
+}
