@@ -8,4 +8,6 @@ mod feature_knob;
 mod feature_security;
 mod feature_server;
 mod fixture;
+mod property;
+mod property_quantity;
 mod snapshot;
