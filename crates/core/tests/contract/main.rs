@@ -10,4 +10,5 @@ mod feature_server;
 mod fixture;
 mod property;
 mod property_quantity;
+mod property_spec;
 mod snapshot;

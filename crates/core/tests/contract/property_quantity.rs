@@ -48,9 +48,7 @@ fn on_paper(whole: &str, fraction: &str, twos: u32, tens: i32) -> String {
         times(&mut digits, 2);
     }
     let point = i32::try_from(fraction.len()).unwrap() - tens;
-    for _ in point..0 {
-        digits.push(0);
-    }
+    digits.resize(digits.len() + usize::try_from((-point).max(0)).unwrap(), 0);
     let dropped = usize::try_from(point.max(0)).unwrap().min(digits.len());
     digits.truncate(digits.len() - dropped);
     let text: String = digits.into_iter().map(|digit| char::from_digit(digit, 10).unwrap()).collect();
