@@ -1,6 +1,7 @@
 //! The rules of the contract: what cannot work is refused, with the field and the remedy.
 
 mod argument;
+mod extstore;
 mod item;
 mod memory;
 mod scale;
@@ -41,6 +42,7 @@ pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     violations.extend(check_workload(spec));
     violations.extend(memory::check(spec));
     violations.extend(item::check(spec));
+    violations.extend(extstore::check(spec));
     violations.extend(argument::check(spec));
     violations.extend(scale::check(spec));
     violations.extend(security::check(spec));
