@@ -4,6 +4,7 @@ mod argument;
 mod extstore;
 mod item;
 mod memory;
+mod monitoring;
 mod scale;
 mod security;
 
@@ -45,6 +46,7 @@ pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     violations.extend(extstore::check(spec));
     violations.extend(argument::check(spec));
     violations.extend(scale::check(spec));
+    violations.extend(monitoring::check(spec));
     violations.extend(security::check(spec));
     violations
 }
