@@ -84,6 +84,7 @@ fn check_workload(spec: &MemcachedSpec) -> Vec<Violation> {
             "StatefulSet is not available in this version: use Deployment, or leave it out",
         ));
     }
+    violations.extend(check_rollout(spec));
     if spec.warm_restart.as_ref().is_some_and(|warm| warm.enabled) {
         let message = match (&spec.extstore, type_) {
             (Some(_), _) => "not together with spec.extstore: memcached cannot keep both across a restart",
@@ -93,6 +94,18 @@ fn check_workload(spec: &MemcachedSpec) -> Vec<Violation> {
         violations.push(Violation::new("spec.warmRestart.enabled", message));
     }
     violations
+}
+
+/// The API server refuses a Deployment that would call every rollout stuck.
+fn check_rollout(spec: &MemcachedSpec) -> Option<Violation> {
+    let rollout = spec.workload.as_ref()?.rollout.as_ref()?;
+    let (deadline, wait) = (rollout.progress_deadline_seconds?, rollout.min_ready_seconds.unwrap_or(0));
+    (deadline <= wait).then(|| {
+        Violation::new(
+            "spec.workload.rollout.progressDeadlineSeconds",
+            format!("{deadline} is not more than minReadySeconds {wait}: every rollout would count as stuck"),
+        )
+    })
 }
 
 #[cfg(test)]

@@ -136,6 +136,20 @@ fn a_rollout_is_paced_by_the_deployment() {
 }
 
 #[test]
+fn a_rollout_has_longer_than_a_server_waits() {
+    let rollout = |wish: Value| json!({"workload": {"rollout": wish}});
+    assert_eq!(changes(&rollout(json!({"minReadySeconds": 599}))), ["+ Deployment.spec.minReadySeconds: 599"]);
+    assert_eq!(
+        changes(&rollout(json!({"minReadySeconds": 600}))),
+        ["+ Deployment.spec.minReadySeconds: 600", "+ Deployment.spec.progressDeadlineSeconds: 1200"]
+    );
+    assert_eq!(
+        refused(&rollout(json!({"minReadySeconds": 60, "progressDeadlineSeconds": 60}))),
+        ["spec.workload.rollout.progressDeadlineSeconds"]
+    );
+}
+
+#[test]
 fn what_needs_a_stateful_set_is_refused_without_one() {
     assert_eq!(refused(&json!({"workload": {"type": "StatefulSet"}})), ["spec.workload.type"]);
     assert_eq!(refused(&json!({"warmRestart": {"enabled": true}})), ["spec.warmRestart.enabled"]);
