@@ -11,8 +11,8 @@ use proptest::test_runner::TestCaseError;
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    merged, sessions, with_autoscaling, with_client_certificates, with_everything, with_knobs, with_monitoring,
-    with_policy, with_sasl, with_tls,
+    accepted, merged, sessions, with_autoscaling, with_client_certificates, with_everything, with_knobs,
+    with_monitoring, with_policy, with_sasl, with_tls,
 };
 
 /// A part of a declaration that can work.
@@ -112,6 +112,16 @@ fn check_settles(cache: &Validated, hash: Option<&str>) -> Result<(), TestCaseEr
     Ok(())
 }
 
+/// Whatever shapes pods is part of what their template is kept by: no change of a declaration gets lost.
+fn check_taken_up(before: &Validated, after: &Validated) -> Result<(), TestCaseError> {
+    let hash = |cache: &Validated| (!mounted(cache).is_empty()).then_some("hash");
+    let kept = decide(before, hash(before), &[], None).new_revision;
+    let in_force = decide(after, hash(after), kept.as_slice(), None);
+    prop_assert_eq!(in_force.template, decide(after, hash(after), &[], None).template);
+    prop_assert!(!in_force.newer_defaults);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -138,6 +148,19 @@ proptest! {
             check_settles(&cache, has_hash.then_some("hash"))?;
         }
     }
+
+    #[test]
+    fn no_change_of_a_declaration_gets_lost(
+        base in declaration(good_part()), over in good_part(), is_triggered: bool,
+    ) {
+        let mut changed = sessions(&merged(&base, &over));
+        let trigger = ("memcached.c5c3.io/restart-trigger".to_owned(), "now".to_owned());
+        changed.metadata.annotations = is_triggered.then(|| [trigger].into());
+        if let (Ok(before), Ok(after)) = (validate(&sessions(&base)), validate(&changed)) {
+            check_taken_up(&before, &after)?;
+            check_taken_up(&after, &before)?;
+        }
+    }
 }
 
 #[test]
@@ -150,4 +173,44 @@ fn most_declarations_of_good_parts_are_accepted() {
     });
     let count = accepted.count();
     assert!(count > 60, "only {count} of 200 are accepted: the properties above would hold for nothing");
+}
+
+#[test]
+fn every_field_that_shapes_pods_is_noticed_alone() {
+    let required = merged(&with_tls(), &json!({"security": {"tls": {"mode": "Required"}}}));
+    let base = merged(&merged(&required, &with_monitoring()), &with_sasl());
+    let base = merged(&base, &json!({"highAvailability": {}, "extstore": {"size": "1Gi"}}));
+    let knobs = with_knobs();
+    let each_knob = knobs.as_object().unwrap().iter().map(|(name, value)| json!({name: value}));
+    let others = [
+        json!({"image": "other:1"}),
+        json!({"resources": {"requests": {"cpu": "1"}}}),
+        json!({"memcached": {"threads": 5}}),
+        json!({"extstore": {"size": "2Gi"}}),
+        json!({"extstore": {"volumeClaim": {}}}),
+        json!({"highAvailability": {"antiAffinityPreset": "hard"}}),
+        json!({"highAvailability": {"gracefulShutdown": {"enabled": true}}}),
+        json!({"highAvailability": {"topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
+        ]}}),
+        json!({"monitoring": {"enabled": false}}),
+        json!({"monitoring": {"exporterImage": "other:1"}}),
+        json!({"monitoring": {"exporterResources": {"requests": {"cpu": "1"}}}}),
+        json!({"security": {"podSecurityContext": {}}}),
+        json!({"security": {"containerSecurityContext": {}}}),
+        json!({"security": {"sasl": {"mode": "SASL"}}}),
+        json!({"security": {"sasl": {"credentialsSecretRef": {"name": "others"}}}}),
+        json!({"security": {"sasl": {"enabled": false}}}),
+        json!({"security": {"tls": {"mode": "Alongside"}}}),
+        json!({"security": {"tls": {"enableClientCert": true}}}),
+        json!({"security": {"tls": {"certificateSecretRef": {"name": "other-cert"}}}}),
+        json!({"security": {"tls": {"enabled": false}}}),
+    ];
+    let before = accepted(&base);
+    for over in each_knob.chain(others) {
+        let after = accepted(&merged(&base, &over));
+        check_taken_up(&before, &after).and_then(|()| check_taken_up(&after, &before)).unwrap_or_else(|error| {
+            panic!("{over}: {error}");
+        });
+    }
 }
