@@ -2,31 +2,57 @@
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
-const DECIMAL: [(&str, f64); 9] =
-    [("n", 1e-9), ("u", 1e-6), ("m", 1e-3), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15), ("E", 1e18)];
+/// Suffixes as a power of two and a power of ten.
+const SUFFIXES: [(&str, u32, i32); 15] = [
+    ("Ki", 10, 0),
+    ("Mi", 20, 0),
+    ("Gi", 30, 0),
+    ("Ti", 40, 0),
+    ("Pi", 50, 0),
+    ("Ei", 60, 0),
+    ("n", 0, -9),
+    ("u", 0, -6),
+    ("m", 0, -3),
+    ("k", 0, 3),
+    ("M", 0, 6),
+    ("G", 0, 9),
+    ("T", 0, 12),
+    ("P", 0, 15),
+    ("E", 0, 18),
+];
 
-/// The number that a quantity stands for; none if it is not one.
-pub fn value(text: &str) -> Option<f64> {
-    for (suffix, shift) in BINARY {
-        if let Some(number) = text.strip_suffix(suffix) {
-            return Some(number.parse::<f64>().ok()? * 2f64.powi(i32::try_from(shift).ok()?));
-        }
+/// A quantity in whole bytes, rounded down; none if it is not one, or more than Kubernetes counts to.
+///
+/// In whole numbers throughout: the API server writes `0.1Gi` as `107374182400m`, and a limit is judged to the byte.
+pub fn bytes(quantity: &Quantity) -> Option<u64> {
+    let (number, twos, tens) = split(&quantity.0)?;
+    let number = number.strip_prefix('+').unwrap_or(number);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{fraction}");
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
     }
-    for (suffix, factor) in DECIMAL {
-        if let Some(number) = text.strip_suffix(suffix) {
-            return Some(number.parse::<f64>().ok()? * factor);
-        }
-    }
-    // Also takes the exponent form, `12e6`.
-    text.parse().ok()
+    let scaled = digits.parse::<u128>().ok()?.checked_mul(1 << twos)?;
+    let tens = tens.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+    let power = 10_u128.checked_pow(tens.unsigned_abs());
+    let count = match (tens, power) {
+        (0.., power) => scaled.checked_mul(power?)?,
+        (_, power) => power.map_or(0, |power| scaled / power),
+    };
+    i64::try_from(count).ok()?.try_into().ok()
 }
 
-/// A quantity in whole bytes, rounded down.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-pub fn bytes(quantity: &Quantity) -> Option<u64> {
-    let value = value(&quantity.0)?;
-    (value >= 0.0 && value < 2f64.powi(63)).then_some(value as u64)
+/// The number in front, and what its suffix or exponent (`12e6`) multiplies it with.
+fn split(text: &str) -> Option<(&str, u32, i32)> {
+    for (suffix, twos, tens) in SUFFIXES {
+        if let Some(number) = text.strip_suffix(suffix) {
+            return Some((number, twos, tens));
+        }
+    }
+    match text.split_once(['e', 'E']) {
+        Some((number, exponent)) => Some((number, 0, exponent.parse().ok()?)),
+        None => Some((text, 0, 0)),
+    }
 }
 
 /// Mebibytes as a quantity.

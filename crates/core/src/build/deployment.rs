@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use memcached_api::spec::AntiAffinityPreset;
+use memcached_api::spec::{AntiAffinityPreset, Rollout};
 
 use super::meta::{metadata, selector, workload_labels};
 use crate::validate::Validated;
@@ -19,12 +19,18 @@ pub fn build_deployment(cache: &Validated, template: PodTemplateSpec, replicas: 
             selector: selector(&cache.name),
             strategy: Some(strategy(cache)),
             min_ready_seconds: rollout.min_ready_seconds,
-            progress_deadline_seconds: rollout.progress_deadline_seconds,
+            progress_deadline_seconds: rollout.progress_deadline_seconds.or_else(|| longer_deadline(&rollout)),
             template,
             ..DeploymentSpec::default()
         }),
         status: None,
     }
+}
+
+/// The deadline must be longer than a pod waits; where the API server's own is not, the wait and that again.
+fn longer_deadline(rollout: &Rollout) -> Option<i32> {
+    const DEFAULT: i32 = 600;
+    rollout.min_ready_seconds.filter(|wait| *wait >= DEFAULT).map(|wait| wait.saturating_add(DEFAULT))
 }
 
 /// One pod at a time, the new one first; where two cannot share a node, the new one would wait forever for a

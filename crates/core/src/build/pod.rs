@@ -23,6 +23,9 @@ mod volume;
 /// The user of the official image; numeric, so that the kubelet can see that it is not root.
 const USER: i64 = 11211;
 
+/// Where memcached's binary SASL looks for its password file.
+const SASL_DATABASE: &str = "MEMCACHED_SASL_PWDB";
+
 /// The template as this version of the operator builds it.
 pub fn build_template(cache: &Validated, secret_hash: Option<&str>) -> PodTemplateSpec {
     let mut labels = cache.spec.pod_labels.clone();
@@ -42,9 +45,9 @@ fn annotations(cache: &Validated, secret_hash: Option<&str>) -> BTreeMap<String,
     let mut annotations = cache.spec.pod_annotations.clone();
     let ours = [(label::RESTART_TRIGGER, cache.restart_trigger.as_deref()), (label::SECRET_HASH, secret_hash)];
     for (key, value) in ours {
-        if let Some(value) = value {
-            annotations.insert(key.into(), value.into());
-        }
+        // Ours even without a value: the template in force drops a secret hash that no Secret stands behind.
+        annotations.remove(key);
+        annotations.extend(value.map(|value| (key.to_owned(), value.to_owned())));
     }
     annotations
 }
@@ -112,8 +115,10 @@ fn exporter_container(cache: &Validated) -> Option<Container> {
 fn env(cache: &Validated) -> Vec<EnvVar> {
     let mut env = cache.spec.env.clone();
     if cache.sasl.as_ref().is_some_and(|sasl| sasl.mode == SaslMode::SASL) {
+        // A second variable of the same name would make the API server refuse the pods.
+        env.retain(|variable| variable.name != SASL_DATABASE);
         env.push(EnvVar {
-            name: "MEMCACHED_SASL_PWDB".into(),
+            name: SASL_DATABASE.into(),
             value: Some(format!("{SASL_DIRECTORY}/password-file")),
             value_from: None,
         });

@@ -5,7 +5,7 @@ use memcached_api::spec::MemcachedSpec;
 use super::Violation;
 
 /// Options the operator decides, by letter, with the field to use instead.
-const LETTERS: [(char, &str); 18] = [
+const LETTERS: [(char, &str); 19] = [
     ('m', "use memcached.maxMemoryMB"),
     ('c', "use memcached.maxConnections"),
     ('t', "use memcached.threads"),
@@ -23,11 +23,13 @@ const LETTERS: [(char, &str); 18] = [
     ('u', "use security.containerSecurityContext"),
     ('P', "the container runs one process in the foreground"),
     ('h', "it would end the server"),
+    ('i', "it would end the server"),
     ('V', "it would end the server"),
 ];
 
-/// Other letters that take a value: what follows them is no option.
-const WITH_VALUE: &str = "rfnRCbBDoOxXGqK";
+/// Other letters that take a value: what follows them is no option. From memcached.c's `shortopts`; a letter too
+/// many here would hide the option behind it.
+const WITH_VALUE: &str = "fnRbBDoN";
 
 /// The same options by their long names.
 const NAMES: [(&str, &str); 19] = [
@@ -52,25 +54,41 @@ const NAMES: [(&str, &str); 19] = [
     ("version", "it would end the server"),
 ];
 
+/// What a word may be, after the words before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Option,
+    Value,
+    /// The value of `-o`.
+    Extended,
+    /// Which long options take a value differs between versions of memcached, so it may be either.
+    Anything,
+}
+
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let arguments = spec.memcached.as_ref().map(|server| server.extra_args.as_slice()).unwrap_or_default();
     let mut violations = Vec::new();
-    let mut value_of = None;
+    let mut expected = Expected::Option;
     for (index, argument) in arguments.iter().enumerate() {
-        let found = match value_of.take() {
-            Some('o') => refused_extended(argument),
-            Some(_) => None,
-            None => {
-                value_of = awaits_value(argument);
-                refused(argument)
-            }
+        let next = expected_after(argument);
+        let (found, then) = match expected {
+            Expected::Option => (refused(argument), next),
+            Expected::Value => (None, Expected::Option),
+            Expected::Extended => (refused_extended(argument), Expected::Option),
+            Expected::Anything if next == Expected::Option => (refused_anywhere(argument), Expected::Option),
+            Expected::Anything => (refused_anywhere(argument), Expected::Anything),
         };
+        expected = then;
         if let Some(why) = found {
             let field = format!("spec.memcached.extraArgs[{index}]");
             violations.push(Violation::new(field, format!("{argument:?} is decided by the operator: {why}")));
         }
     }
     violations
+}
+
+fn refused_anywhere(argument: &str) -> Option<&'static str> {
+    refused(argument).or_else(|| refused_extended(argument))
 }
 
 /// Why one word cannot be passed on.
@@ -99,7 +117,7 @@ fn refused_long(long: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("it ends the options");
     }
-    if name.len() > 1 && "extended".starts_with(name) {
+    if is_extended(name) {
         return refused_extended(value);
     }
     NAMES.iter().find(|(known, _)| known.starts_with(name)).map(|(_, why)| *why)
@@ -119,17 +137,25 @@ fn refused_extended(list: &str) -> Option<&'static str> {
     })
 }
 
-/// The option whose value is the next word, if any.
-fn awaits_value(argument: &str) -> Option<char> {
-    if argument.starts_with("--") {
-        return (argument == "--extended").then_some('o');
+/// What the word behind an option is.
+fn expected_after(argument: &str) -> Expected {
+    if let Some(long) = argument.strip_prefix("--") {
+        return match long {
+            _ if long.contains('=') => Expected::Option,
+            _ if is_extended(long) => Expected::Extended,
+            _ => Expected::Anything,
+        };
     }
-    let letters = argument.strip_prefix('-')?;
-    let position = letters.find(|letter| WITH_VALUE.contains(letter))?;
-    let (_, rest) = letters.split_at_checked(position)?;
-    let mut rest = rest.chars();
-    let letter = rest.next()?;
-    rest.as_str().is_empty().then_some(letter)
+    let letters = argument.strip_prefix('-').unwrap_or_default();
+    match letters.split_once(|letter| WITH_VALUE.contains(letter)) {
+        Some((_, "")) if letters.ends_with('o') => Expected::Extended,
+        Some((_, "")) => Expected::Value,
+        _ => Expected::Option,
+    }
+}
+
+fn is_extended(name: &str) -> bool {
+    name.len() > 1 && "extended".starts_with(name)
 }
 
 #[cfg(test)]
@@ -191,5 +217,20 @@ mod tests {
     fn a_value_that_looks_like_an_option_is_none() {
         assert_eq!(refused_at(&["-D", "-p"]), [""; 0]);
         assert_eq!(refused_at(&["-M", "-p", "1"]), ["spec.memcached.extraArgs[1]"]);
+    }
+
+    #[test]
+    fn a_flag_hides_nothing_behind_it() {
+        for arguments in [
+            &["-C", "-p", "1"][..],
+            &["-X", "-l", "0.0.0.0"],
+            &["-rm128"],
+            &["--ext", "ssl_verify_mode=0"],
+            &["--slab-growth-factor", "-f", "-m", "128"],
+            &["--protocol", "-o", "ssl_verify_mode=0"],
+        ] {
+            assert!(!refused_at(arguments).is_empty(), "{arguments:?}");
+        }
+        assert_eq!(refused_at(&["--slab-growth-factor", "1.5", "--disable-cas", "-o", "modern"]), [""; 0]);
     }
 }

@@ -5,7 +5,11 @@ use memcached_api::spec::MemcachedSpec;
 use super::Violation;
 
 const FIELD: &str = "spec.memcached.maxItemSize";
-const HALF_MEBIBYTE: u64 = 512 << 10;
+const MEBIBYTE: u64 = 1 << 20;
+/// memcached's own `slab_chunk_max`, in kibibytes.
+const CHUNK: u64 = 512;
+/// The write buffer of the disk tier (`ext_wbuf_size`), which every item must fit into.
+const WRITE_BUFFER: u64 = 4 << 20;
 
 pub fn check(spec: &MemcachedSpec) -> Option<Violation> {
     let server = spec.memcached.clone().unwrap_or_default();
@@ -14,12 +18,20 @@ pub fn check(spec: &MemcachedSpec) -> Option<Violation> {
         return refuse(format!("{:?} is no size: give a number with the unit k or m", server.max_item_size));
     };
     let memory = u64::try_from(server.max_memory_mb).unwrap_or(0) << 20;
-    // memcached's slab chunks are 512k, and an item size that is no multiple of them ends the server at start.
-    if size == 0 || (!sets_chunk_size(&server.extra_args) && size % HALF_MEBIBYTE != 0) {
+    let Some(chunk) = chunk_kibibytes(&server.extra_args) else {
+        let message = "slab_chunk_max is a number of kibibytes that divides 1024, without a unit: 512, 256, 16";
+        return Some(Violation::new("spec.memcached.extraArgs", message));
+    };
+    // Items are made of whole slab chunks; another size ends the server at start.
+    if size == 0 || !size.is_multiple_of(chunk << 10) {
         return refuse(format!(
-            "memcached does not start with {:?}: give a multiple of 512k, for example 512k, 1m or 1536k",
-            server.max_item_size
+            "memcached does not start with {:?}: give a multiple of {chunk}k, for example {chunk}k or {}k",
+            server.max_item_size,
+            2 * chunk
         ));
+    }
+    if spec.extstore.is_some() && size > WRITE_BUFFER {
+        return refuse(format!("{} does not go with spec.extstore: at most 4m there", server.max_item_size));
     }
     if size > memory / 2 {
         return refuse(format!(
@@ -46,8 +58,16 @@ fn bytes(text: &str) -> Option<u64> {
     }
 }
 
-fn sets_chunk_size(arguments: &[String]) -> bool {
-    arguments.iter().any(|argument| argument.contains("slab_chunk_max"))
+/// The chunk size in force, the last one given; none if memcached would not take it.
+fn chunk_kibibytes(arguments: &[String]) -> Option<u64> {
+    let mut given = arguments.iter().flat_map(|argument| argument.split(',')).filter_map(|option| {
+        let (name, value) = option.split_once('=')?;
+        name.ends_with("slab_chunk_max").then_some(value).or_else(|| value.strip_prefix("slab_chunk_max="))
+    });
+    let Some(last) = given.next_back() else {
+        return Some(CHUNK);
+    };
+    last.parse().ok().filter(|chunk: &u64| (1..=1024).contains(chunk) && MEBIBYTE.is_multiple_of(chunk << 10))
 }
 
 #[cfg(test)]
@@ -72,7 +92,11 @@ mod tests {
         for (size, memory) in [("512k", 64), ("1m", 64), ("1536k", 64), ("32m", 64), ("1024m", 4096)] {
             assert_eq!(refusal(size, memory, &[]), None, "{size}");
         }
-        assert_eq!(refusal("17k", 64, &["-o", "slab_chunk_max=16k"]), None);
+        for arguments in
+            [&["-o", "slab_chunk_max=16"][..], &["-omodern,slab_chunk_max=16"], &["--ext=slab_chunk_max=16"]]
+        {
+            assert_eq!(refusal("32k", 64, arguments), None, "{arguments:?}");
+        }
     }
 
     #[test]
@@ -81,5 +105,21 @@ mod tests {
             assert!(refusal(size, memory, &[]).is_some(), "{size}");
         }
         assert!(refusal("33m", 64, &[]).unwrap().contains("at most 32768k"));
+    }
+
+    // Each was tried with memcached 1.6.45, and ends it.
+    #[test]
+    fn chunks_that_end_memcached_are_refused() {
+        for (size, chunk) in [
+            ("32k", "slab_chunk_max=16k"),
+            ("32k", "slab_chunk_max=16384"),
+            ("17k", "slab_chunk_max=16"),
+            ("32k", "slab_chunk_max=64"),
+            ("60k", "slab_chunk_max=15"),
+            ("2m", "slab_chunk_max=0"),
+            ("32k", "slab_chunk_max=16,slab_chunk_max=512"),
+        ] {
+            assert!(refusal(size, 64, &["-o", chunk]).is_some(), "{size} {chunk}");
+        }
     }
 }

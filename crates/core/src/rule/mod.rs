@@ -1,8 +1,10 @@
 //! The rules of the contract: what cannot work is refused, with the field and the remedy.
 
 mod argument;
+mod extstore;
 mod item;
 mod memory;
+mod monitoring;
 mod scale;
 mod security;
 
@@ -41,8 +43,10 @@ pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     violations.extend(check_workload(spec));
     violations.extend(memory::check(spec));
     violations.extend(item::check(spec));
+    violations.extend(extstore::check(spec));
     violations.extend(argument::check(spec));
     violations.extend(scale::check(spec));
+    violations.extend(monitoring::check(spec));
     violations.extend(security::check(spec));
     violations
 }
@@ -80,6 +84,7 @@ fn check_workload(spec: &MemcachedSpec) -> Vec<Violation> {
             "StatefulSet is not available in this version: use Deployment, or leave it out",
         ));
     }
+    violations.extend(check_rollout(spec));
     if spec.warm_restart.as_ref().is_some_and(|warm| warm.enabled) {
         let message = match (&spec.extstore, type_) {
             (Some(_), _) => "not together with spec.extstore: memcached cannot keep both across a restart",
@@ -89,6 +94,18 @@ fn check_workload(spec: &MemcachedSpec) -> Vec<Violation> {
         violations.push(Violation::new("spec.warmRestart.enabled", message));
     }
     violations
+}
+
+/// The API server refuses a Deployment that would call every rollout stuck.
+fn check_rollout(spec: &MemcachedSpec) -> Option<Violation> {
+    let rollout = spec.workload.as_ref()?.rollout.as_ref()?;
+    let (deadline, wait) = (rollout.progress_deadline_seconds?, rollout.min_ready_seconds.unwrap_or(0));
+    (deadline <= wait).then(|| {
+        Violation::new(
+            "spec.workload.rollout.progressDeadlineSeconds",
+            format!("{deadline} is not more than minReadySeconds {wait}: every rollout would count as stuck"),
+        )
+    })
 }
 
 #[cfg(test)]

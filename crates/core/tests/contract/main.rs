@@ -1,0 +1,14 @@
+//! The contract, checked from outside the crate: manifests in, whole objects out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod diff;
+mod feature_availability;
+mod feature_knob;
+mod feature_security;
+mod feature_server;
+mod fixture;
+mod property;
+mod property_quantity;
+mod property_spec;
+mod snapshot;
