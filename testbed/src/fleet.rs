@@ -24,6 +24,8 @@ pub(crate) fn start_kwok(plan: &Plan, store: &Store, processes: &mut Processes, 
         format!("--kubeconfig={}", kubeconfig.display()),
         format!("--config={}", config.display()),
         "--manage-all-nodes=true".into(),
+        // Without a lease to renew, the node lifecycle controller would give the nodes up after a minute.
+        "--node-lease-duration-seconds=40".into(),
         format!("--server-address=127.0.0.1:{port}"),
         "--node-ip=127.0.0.1".into(),
     ];

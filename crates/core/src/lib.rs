@@ -9,6 +9,7 @@ pub mod quantity;
 pub mod revision;
 pub mod rule;
 pub mod secret;
+pub mod shape;
 pub mod status;
 pub mod validate;
 

@@ -8,24 +8,24 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use memcached_api::label;
-use memcached_api::spec::{HighAvailability, MemcachedSpec, Monitoring, Security};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::build::{owner, pod::build_template};
 use crate::secret::hex;
+use crate::shape::Shape;
 use crate::validate::Validated;
 
 /// How many revisions are kept: the one in force and some to look back at.
 pub const KEPT: usize = 3;
 
 /// What a template was built from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inputs {
-    /// A hash over the parts of the declaration that shape pods.
-    pub declaration: String,
+    /// The parts of the declaration that shape pods.
+    pub shape: Shape,
     /// The restart trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
@@ -39,6 +39,16 @@ pub struct Inputs {
 pub struct Kept {
     pub inputs: Inputs,
     pub template: PodTemplateSpec,
+    /// The template was found, with the API server's defaults in it, and not built.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub found: bool,
+}
+
+impl Kept {
+    /// Whether today's builder makes another template of the same declaration.
+    fn differs_from(&self, built: &PodTemplateSpec) -> bool {
+        if self.found { !is_covered(built, &self.template) } else { *built != self.template }
+    }
 }
 
 /// The template to use, and what to do about its revision.
@@ -70,32 +80,28 @@ pub fn decide(
         (None, Some(kept)) if !crate::secret::mounted(cache).is_empty() => kept.inputs.secrets.clone(),
         (None, _) => None,
     };
-    let inputs = Inputs { declaration: declaration_hash(cache), trigger: cache.restart_trigger.clone(), secrets };
+    let inputs = Inputs { shape: Shape::of(cache), trigger: cache.restart_trigger.clone(), secrets };
     let built = build_template(cache, inputs.secrets.as_deref());
-    let write = |template: PodTemplateSpec, newer_defaults| {
-        let kept = Kept { inputs: inputs.clone(), template: template.clone() };
-        InForce { template, new_revision: Some(build_revision(cache, &kept, next)), newer_defaults }
+    let write = |kept: Kept| {
+        let newer_defaults = kept.differs_from(&built);
+        let revision = build_revision(cache, &kept, next);
+        InForce { template: kept.template, new_revision: Some(revision), newer_defaults }
     };
-    let Some(kept) = kept else {
-        return match deployed.and_then(deployed_template) {
-            Some(template) => {
-                let differs = !is_covered(&built, &template);
-                write(template, differs)
-            }
-            None => write(built, false),
-        };
+    let fresh = || Kept { inputs: inputs.clone(), template: built.clone(), found: false };
+    let Some(mut kept) = kept else {
+        let found = deployed.and_then(deployed_template);
+        return write(found.map_or_else(fresh, |template| Kept { template, found: true, ..fresh() }));
     };
-    if kept.inputs.declaration != inputs.declaration || kept.inputs.trigger != inputs.trigger {
-        return write(built, false);
+    if !kept.inputs.shape.is_same(&inputs.shape) || kept.inputs.trigger != inputs.trigger {
+        return write(fresh());
     }
-    let mut template = kept.template;
-    let same_secrets = kept.inputs.secrets == inputs.secrets;
-    set_secret_hash(&mut template, inputs.secrets.as_deref());
-    let newer_defaults = !is_covered(&built, &template);
-    if same_secrets {
-        return InForce { template, new_revision: None, newer_defaults };
+    if kept.inputs.secrets == inputs.secrets {
+        let newer_defaults = kept.differs_from(&built);
+        return InForce { template: kept.template, new_revision: None, newer_defaults };
     }
-    write(template, newer_defaults)
+    set_secret_hash(&mut kept.template, inputs.secrets.as_deref());
+    kept.inputs.secrets.clone_from(&inputs.secrets);
+    write(kept)
 }
 
 /// The revisions that are not needed any more, oldest first.
@@ -130,85 +136,6 @@ fn build_revision(cache: &Validated, kept: &Kept, revision: i64) -> ControllerRe
         data: Some(RawExtension(data)),
         revision,
     }
-}
-
-/// A hash over the parts of the declaration that shape pods, with defaults filled in: writing down a default, or
-/// a webhook doing it, changes nothing.
-fn declaration_hash(cache: &Validated) -> String {
-    let shape = shape(cache);
-    hex(&Sha256::digest(shape.to_string()))
-}
-
-fn shape(cache: &Validated) -> Value {
-    let mut spec = cache.spec.clone();
-    spec.image = Some(cache.image.clone());
-    spec.memcached = Some(cache.server.clone());
-    // Named one by one, so that a new field has to be thought about here.
-    let MemcachedSpec {
-        replicas: _,
-        autoscaling: _,
-        service: _,
-        workload: _,
-        paused: _,
-        version: _,
-        warm_restart: _,
-        image,
-        resources,
-        memcached,
-        extstore,
-        high_availability,
-        monitoring,
-        security,
-        node_selector,
-        tolerations,
-        affinity,
-        priority_class_name,
-        service_account_name,
-        image_pull_secrets,
-        image_pull_policy,
-        pod_labels,
-        pod_annotations,
-        env,
-        extra_volumes,
-        extra_volume_mounts,
-    } = spec;
-    serde_json::json!([
-        [image, resources, memcached, extstore],
-        [availability_shape(high_availability), monitoring_shape(cache, monitoring), security_shape(cache, security)],
-        [node_selector, tolerations, affinity, priority_class_name, service_account_name],
-        [image_pull_secrets, image_pull_policy, pod_labels, pod_annotations],
-        [env, extra_volumes, extra_volume_mounts],
-    ])
-}
-
-fn availability_shape(availability: Option<HighAvailability>) -> Value {
-    let Some(HighAvailability {
-        anti_affinity_preset,
-        topology_spread_constraints,
-        pod_disruption_budget: _,
-        graceful_shutdown,
-    }) = availability
-    else {
-        return Value::Null;
-    };
-    let shutdown = graceful_shutdown.filter(|shutdown| shutdown.enabled);
-    serde_json::json!([anti_affinity_preset, topology_spread_constraints, shutdown])
-}
-
-fn monitoring_shape(cache: &Validated, monitoring: Option<Monitoring>) -> Value {
-    let Some(Monitoring { enabled: true, exporter_image: _, exporter_resources, service_monitor: _ }) = monitoring
-    else {
-        return Value::Null;
-    };
-    serde_json::json!([cache.exporter_image(), exporter_resources])
-}
-
-fn security_shape(cache: &Validated, security: Option<Security>) -> Value {
-    let Security { pod_security_context, container_security_context, sasl: _, tls: _, network_policy: _ } =
-        security.unwrap_or_default();
-    let sasl = cache.sasl.as_ref().map(|sasl| (sasl.mode, &sasl.secret));
-    let tls = cache.tls.as_ref().map(|tls| (tls.mode, &tls.secret, tls.client_certificates));
-    serde_json::json!([pod_security_context, container_security_context, sasl, tls])
 }
 
 fn set_secret_hash(template: &mut PodTemplateSpec, hash: Option<&str>) {

@@ -16,7 +16,12 @@ pub fn differs(wish: &Value, live: &DynamicObject, manager: &str) -> bool {
     let Some(fields) = applied(live, manager) else {
         return true;
     };
-    !is_covered(wish, &live_value) || has_dropped(fields, wish)
+    // Items of a list do not say what they are.
+    let is_same = |(key, value): (&String, &Value)| {
+        ["apiVersion", "kind"].contains(&key.as_str())
+            || live_value.get(key).map_or_else(|| is_nothing(value), |there| is_covered(value, there))
+    };
+    !wish.as_object().is_some_and(|fields| fields.iter().all(is_same)) || has_dropped(fields, wish)
 }
 
 /// Whether everything wished is there. What is there beyond is somebody else's, or a default.
@@ -152,6 +157,13 @@ mod tests {
         let there = json!({"ports": [{"port": 11211, "protocol": "TCP"}, {"port": 1}], "other": 1});
         let fields = json!({"f:ports": {"k:{\"port\":11211,\"protocol\":\"TCP\"}": {"f:port": {}}}, "f:paused": {}});
         assert!(!is_different(&wish, &there, &fields));
+    }
+
+    #[test]
+    fn an_object_from_a_list_says_not_what_it_is() {
+        let mut listed = live(&json!({"a": 1}), &json!({"f:spec": {"f:a": {}}}));
+        listed.types = None;
+        assert!(!differs(&json!({"apiVersion": "v1", "kind": "Thing", "spec": {"a": 1}}), &listed, "us"));
     }
 
     #[test]

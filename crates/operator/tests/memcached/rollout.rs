@@ -27,7 +27,7 @@ fn pretend_other_defaults(place: &crate::harness::Place<'_>) {
     let mut revision = list["items"].as_array().unwrap().iter().find(is_ours).unwrap().clone();
     let name = revision["metadata"]["name"].as_str().unwrap().to_owned();
     place.namespace.kubectl(&["delete", "controllerrevision", &name]).unwrap();
-    revision["data"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(77);
+    revision["data"]["template"]["spec"]["containers"][0]["readinessProbe"]["periodSeconds"] = json!(7);
     for field in ["resourceVersion", "uid", "creationTimestamp", "managedFields"] {
         revision["metadata"].as_object_mut().unwrap().remove(field);
     }
@@ -44,17 +44,18 @@ async fn other_defaults_restart_nothing_and_are_taken_on_request() {
     // The older operator: same declaration, another template, pods and all.
     arena.stop_operator();
     pretend_other_defaults(&place);
-    place.edit(
-        "deployment",
-        "sessions",
-        &json!({"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 77}}}}),
-    );
+    let older = json!({"spec": {"template": {"spec": {"containers": [
+        {"name": "memcached", "readinessProbe": {"periodSeconds": 7}},
+    ]}}}});
+    let patch = older.to_string();
+    place.namespace.kubectl(&["patch", "deployment", "sessions", "--type=strategic", "--patch", &patch]).unwrap();
+    place.namespace.kubectl(&["rollout", "status", "deployment/sessions", "--timeout=60s"]).unwrap();
     let before = place.get("deployment", "sessions").unwrap();
     arena.start_operator(&["--leader-elect=false"]);
     let cache = place
         .eventually("memcached", "sessions", "told of newer defaults", |c| c["status"]["pendingDefaults"].is_string())
         .await;
-    assert!(is(&cache, "Ready", "True"));
+    assert!(is(&cache, "Available", "True"));
     let after = place.get("deployment", "sessions").unwrap();
     assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"], "no pod changes");
 
@@ -64,7 +65,7 @@ async fn other_defaults_restart_nothing_and_are_taken_on_request() {
             d["spec"]["template"]["metadata"]["annotations"]["memcached.c5c3.io/restart-trigger"] == "new"
         })
         .await;
-    assert_eq!(taken["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], 30);
+    assert_eq!(server(&taken)["readinessProbe"]["periodSeconds"], 5);
     place.eventually("memcached", "sessions", "up to date", |c| c["status"]["pendingDefaults"].is_null()).await;
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use testbed::User;
 
@@ -22,8 +22,9 @@ async fn scale_as_autoscaler(place: &Place<'_>, replicas: i32) {
     let user = User::service_account("kube-system", "horizontal-pod-autoscaler");
     let client = place.arena.cluster.client_as(&user).await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(client, place.name());
-    let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-    deployments.patch_scale("sessions", &PatchParams::default(), &patch).await.unwrap();
+    let mut scale = deployments.get_scale("sessions").await.unwrap();
+    scale.spec.as_mut().unwrap().replicas = Some(replicas);
+    deployments.replace_scale("sessions", &PostParams::default(), &scale).await.unwrap();
 }
 
 /// Watches the wanted number of servers and remembers the lowest.
