@@ -9,17 +9,29 @@ TESTBED := target/debug/testbed
 export TESTBED_BIN := $(CURDIR)/$(TESTBED)
 
 .DEFAULT_GOAL := help
-.PHONY: help generate demo demo-down test checks test-unit test-integration test-e2e install up down status testbed clean
+.PHONY: help generate image demo demo-down test checks test-unit test-integration test-e2e install up down status testbed clean
+
+IMAGE   := docker.io/library/memcached-operator:dev
+TARGET  := $(shell uname -m)-unknown-linux-musl
 
 ## Try it
 
-demo: testbed ## A real cluster on this machine with a memcached in it, and a key written and read (root)
-	@demo/run $(TESTBED)
+demo: testbed image ## The operator at work on a real cluster of its own (root); CLUSTER=current uses your KUBECONFIG
+	@demo/run $(TESTBED) $(CLUSTER)
 
 demo-down: testbed ## Take the demo's cluster away without a trace
 	@$(TESTBED) down --name demo
 
-## Generate
+## Build
+
+image: testbed ## The operator's image, from a static binary: target/image/memcached-operator.tar
+	@rustup target list --installed | grep -qx $(TARGET) || rustup target add $(TARGET)
+	@command -v musl-gcc >/dev/null || { echo "Installing musl-tools from Debian: a C compiler for static binaries."; apt-get update -qq && apt-get install -y -qq --no-install-recommends musl-tools >/dev/null; }
+	@echo "Building the operator's static binary; the first time this takes some minutes."
+	@$(CARGO) build --quiet --release --target $(TARGET) --package memcached-operator
+	@$(TESTBED) image target/$(TARGET)/release/memcached-operator --name $(IMAGE) --output target/image/memcached-operator.tar
+	@ls -lh target/image/memcached-operator.tar | awk '{ print "target/image/memcached-operator.tar, " $$5 "B" }'
+
 
 generate: ## Write the generated files: CRDs
 	@$(CARGO) run --quiet --package xtask
@@ -42,7 +54,7 @@ test-unit: ## Pure logic: no cluster, no root
 test-integration: testbed ## Real etcd, API server and controllers on loopback: no root
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
-	$(CARGO) test --workspace --test admin --test cli --test control_plane --test fleet --test install --test lease --test lifecycle -- --test-threads $(THREADS)
+	$(CARGO) test --workspace --test admin --test cli --test control_plane --test fleet --test install --test lease --test lifecycle --test memcached -- --test-threads $(THREADS)
 
 test-e2e: testbed ## Real kubelet and containers in namespaces of their own (root)
 	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }

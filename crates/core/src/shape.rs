@@ -83,6 +83,19 @@ fn said(cache: &Validated) -> Vec<(&'static str, Value)> {
         workload: _,
         paused: _,
         warm_restart: _,
+        // These are in `knobs`.
+        node_selector: _,
+        tolerations: _,
+        affinity: _,
+        priority_class_name: _,
+        service_account_name: _,
+        image_pull_secrets: _,
+        image_pull_policy: _,
+        pod_labels: _,
+        pod_annotations: _,
+        env: _,
+        extra_volumes: _,
+        extra_volume_mounts: _,
         image,
         version,
         resources,
@@ -91,42 +104,36 @@ fn said(cache: &Validated) -> Vec<(&'static str, Value)> {
         high_availability,
         monitoring,
         security,
-        node_selector,
-        tolerations,
-        affinity,
-        priority_class_name,
-        service_account_name,
-        image_pull_secrets,
-        image_pull_policy,
-        pod_labels,
-        pod_annotations,
-        env,
-        extra_volumes,
-        extra_volume_mounts,
     } = &cache.spec;
     let is_named = version.is_some() || image.as_ref().is_some_and(|image| !image.is_empty());
-    let mut said = vec![
+    let mut said = knobs(&cache.spec);
+    said.extend([
         ("image", json!(is_named.then_some(&cache.image))),
         ("resources", json!(resources)),
         ("extstore", json!(extstore)),
-        ("nodeSelector", json!(node_selector)),
-        ("tolerations", json!(tolerations)),
-        ("affinity", json!(affinity)),
-        ("priorityClassName", json!(priority_class_name)),
-        ("serviceAccountName", json!(service_account_name)),
-        ("imagePullSecrets", json!(image_pull_secrets)),
-        ("imagePullPolicy", json!(image_pull_policy)),
-        ("podLabels", json!(pod_labels)),
-        ("podAnnotations", json!(pod_annotations)),
-        ("env", json!(env)),
-        ("extraVolumes", json!(extra_volumes)),
-        ("extraVolumeMounts", json!(extra_volume_mounts)),
-    ];
+    ]);
     said.extend(memcached.iter().flat_map(server_fields));
     said.extend(high_availability.iter().flat_map(availability_fields));
     said.extend(monitoring.iter().flat_map(monitoring_fields));
     said.extend(security.iter().flat_map(|security| security_fields(cache, security)));
     said
+}
+
+fn knobs(spec: &MemcachedSpec) -> Vec<(&'static str, Value)> {
+    vec![
+        ("nodeSelector", json!(spec.node_selector)),
+        ("tolerations", json!(spec.tolerations)),
+        ("affinity", json!(spec.affinity)),
+        ("priorityClassName", json!(spec.priority_class_name)),
+        ("serviceAccountName", json!(spec.service_account_name)),
+        ("imagePullSecrets", json!(spec.image_pull_secrets)),
+        ("imagePullPolicy", json!(spec.image_pull_policy)),
+        ("podLabels", json!(spec.pod_labels)),
+        ("podAnnotations", json!(spec.pod_annotations)),
+        ("env", json!(spec.env)),
+        ("extraVolumes", json!(spec.extra_volumes)),
+        ("extraVolumeMounts", json!(spec.extra_volume_mounts)),
+    ]
 }
 
 fn availability_fields(availability: &HighAvailability) -> Vec<(&'static str, Value)> {

@@ -53,6 +53,8 @@ enum Verb {
     Load(Load),
     /// Print the log of a component
     Logs(Logs),
+    /// Turn a static binary into an image archive
+    Image(Image),
     /// Own a cluster in the background
     #[command(hide = true)]
     Own(Own),
@@ -154,6 +156,18 @@ struct Load {
 }
 
 #[derive(Debug, Args)]
+struct Image {
+    /// The binary; the image holds nothing else
+    binary: PathBuf,
+    /// The image's full name, for example example.org/operator:1
+    #[arg(long)]
+    name: String,
+    /// Where the archive is written
+    #[arg(long, short)]
+    output: PathBuf,
+}
+
+#[derive(Debug, Args)]
 struct Logs {
     #[command(flatten)]
     cluster: Named,
@@ -219,6 +233,7 @@ async fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Kubectl(kubectl) => inspect::kubectl(&store, &kubectl),
         Verb::Load(load) => done(run::load(&store, &load)),
         Verb::Logs(logs) => inspect::logs(&store, &logs),
+        Verb::Image(image) => done(crate::oci::image_of_binary(&image.binary, &image.name, &image.output)),
         Verb::Own(_) | Verb::Supervise(_) => Ok(ExitCode::SUCCESS),
     }
 }

@@ -19,7 +19,7 @@ use super::context::Context;
 use super::observe::{Observed, typed};
 
 /// Numbers that move while servers come up are written this often at most.
-const PACE: Duration = Duration::from_secs(1);
+const PACE: Duration = Duration::from_secs(5);
 
 /// Publishes the outcome of a round; when to come back if something was left for later.
 pub async fn publish(
