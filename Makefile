@@ -9,7 +9,7 @@ TESTBED := target/debug/testbed
 export TESTBED_BIN := $(CURDIR)/$(TESTBED)
 
 .DEFAULT_GOAL := help
-.PHONY: help generate demo demo-down test checks test-unit test-integration test-e2e install up down status testbed clean
+.PHONY: help generate demo demo-down test checks test-unit test-integration test-e2e compat install up down status testbed clean
 
 ## Try it
 
@@ -50,6 +50,16 @@ test-e2e: testbed ## Real kubelet and containers in namespaces of their own (roo
 	$(CARGO) test --workspace --test node -- --test-threads $(THREADS)
 	$(CARGO) test --workspace --test teardown
 	@$(TESTBED) down --name shared
+
+compat: testbed ## The other operator's own test suite, against ours (root)
+	@[ "$$(id -u)" = 0 ] || { echo "compat needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
+	@$(TESTBED) install --for compat
+	$(CARGO) build --workspace --quiet --bin memcached-operator
+	$(CARGO) test --workspace --test compat
+	@$(TESTBED) down --name shared
+
+# ENABLE: the operator's program does not exist yet. Once it does, this line makes the suite a part of `make test`:
+# test: compat
 
 ## Use the cluster
 
