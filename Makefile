@@ -58,7 +58,7 @@ compat: testbed ## The other operator's own test suite, against ours (root)
 	$(CARGO) test --workspace --test compat
 	@$(TESTBED) down --name shared
 
-# ENABLE: the operator's program does not exist yet. Once it does, this line makes the suite a part of `make test`:
+# ENABLE: once every case passes, this line makes the suite a part of `make test` (and `compat` joins CI's targets):
 # test: compat
 
 ## Use the cluster

@@ -8,9 +8,6 @@ use std::path::{Path, PathBuf};
 use e2e::background::Background;
 use e2e::chainsaw::{self, Report};
 use e2e::pod::create_ready;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
-use kube::api::PostParams;
 use serde_json::{Value, json};
 use testbed::artifact::{ARCHIVE, Artifact, exporter_image};
 use testbed::home::Home;
@@ -35,8 +32,8 @@ const PATIENCE: u64 = 1800;
 
 const OPERATOR: &str = "memcached-operator";
 const OPERATOR_NAMESPACE: &str = "memcached-operator-system";
-/// What the operator may do, with its service account.
-const RBAC: &str = "config/rbac/cluster.yaml";
+/// The operator's namespace and service account, and what it may do.
+const RBAC: [&str; 2] = ["config/rbac/base.yaml", "config/rbac/cluster.yaml"];
 
 const MEMCACHED: &str = "docker.io/library/memcached:1.6";
 const MEMCACHED_ALPINE: &str = "docker.io/library/memcached:1.6-alpine";
@@ -90,12 +87,9 @@ async fn install_kinds_and_rights(node: &Node, peer: &Path) {
     })
     .await
     .unwrap();
-    let namespaces: Api<Namespace> = Api::all(node.client().await.unwrap());
-    let namespace = serde_json::from_value(json!({"metadata": {"name": OPERATOR_NAMESPACE}})).unwrap();
-    // It may be there from the manifest or from an earlier run.
-    namespaces.create(&PostParams::default(), &namespace).await.ok();
-    assert!(Path::new(&ours(RBAC)).is_file(), "{RBAC} is missing: the operator would have no rights");
-    node.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &ours(RBAC)]).unwrap();
+    for rights in RBAC {
+        node.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &ours(rights)]).unwrap();
+    }
 }
 
 /// The operator as a process of this machine, with the rights of its service account and no others.
