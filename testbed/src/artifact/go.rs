@@ -123,7 +123,7 @@ pub fn chainsaw() -> Program {
         linker_flags: "-s -w".into(),
         workspace: Workspace {
             sources: &[("go.mod", CHAINSAW_MOD), ("go.sum", include_str!("../../go/chainsaw/go.sum"))],
-            // Seen to build with this one; with others its dependencies do not.
+            // The one that it is known to build with: newer ones are not promised by its dependencies.
             toolchain: "go1.25.5",
         },
         data: None,
