@@ -9,7 +9,7 @@ TESTBED := target/debug/testbed
 export TESTBED_BIN := $(CURDIR)/$(TESTBED)
 
 .DEFAULT_GOAL := help
-.PHONY: help generate image demo demo-down test checks test-unit test-integration test-e2e install up down status testbed clean
+.PHONY: help generate image demo demo-down test checks test-unit test-integration test-e2e compat install up down status testbed clean
 
 IMAGE   := docker.io/library/memcached-operator:dev
 TARGET  := $(shell uname -m)-unknown-linux-musl
@@ -38,7 +38,7 @@ generate: ## Write the generated files: CRDs
 
 ## Test it
 
-test: checks test-unit test-integration test-e2e ## Everything below; installs what it needs (root)
+test: checks test-unit test-integration test-e2e compat ## Everything below; installs what it needs (root)
 	@echo "All tests passed."
 
 checks: ## Formatting, lints, generated files, size limits
@@ -61,6 +61,13 @@ test-e2e: testbed ## Real kubelet and containers in namespaces of their own (roo
 	@$(TESTBED) install --for node
 	$(CARGO) test --workspace --test node -- --test-threads $(THREADS)
 	$(CARGO) test --workspace --test teardown
+	@$(TESTBED) down --name shared
+
+compat: testbed ## The other operator's own test suite, against ours (root)
+	@[ "$$(id -u)" = 0 ] || { echo "compat needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
+	@$(TESTBED) install --for compat
+	$(CARGO) build --workspace --quiet --bin memcached-operator
+	$(CARGO) test --workspace --test compat
 	@$(TESTBED) down --name shared
 
 ## Use the cluster

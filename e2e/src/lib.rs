@@ -1,5 +1,7 @@
-//! What the end-to-end tests share: a look at the host, a look at pods, words over a socket.
+//! What the end-to-end tests share: a look at the host, a look at pods, words over a socket, programs beside a test.
 
+pub mod background;
+pub mod chainsaw;
 pub mod memcached;
 pub mod pod;
 pub mod trace;

@@ -15,7 +15,7 @@ pub mod install;
 pub mod namespace;
 pub mod oci;
 pub mod pki;
-mod program;
+pub mod program;
 pub mod progress;
 pub mod store;
 pub mod wait;

@@ -8,7 +8,7 @@ pub const UNAVAILABLE: &str = "Unavailable";
 pub const PROGRESSING: &str = "Progressing";
 /// `Progressing` is false.
 pub const PROGRESSING_COMPLETE: &str = "ProgressingComplete";
-/// `Degraded` is true: fewer servers are ready than wanted, or a child could not be made.
+/// `Degraded` is true: fewer servers are ready than wanted; the message says why.
 pub const DEGRADED: &str = "Degraded";
 /// `Degraded` is true: a Secret that the cache refers to is missing.
 pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
@@ -18,8 +18,6 @@ pub const INVALID: &str = "Invalid";
 pub const NAME_TAKEN: &str = "NameTaken";
 /// `Degraded` is true: the API server refused a child.
 pub const REFUSED: &str = "Refused";
-/// `Degraded` is true: an image cannot be pulled or a container cannot start.
-pub const PODS_FAILING: &str = "PodsFailing";
 /// `Degraded` is true: a kind that the declaration asks for is not installed.
 pub const KIND_MISSING: &str = "KindMissing";
 /// `Degraded` is false.

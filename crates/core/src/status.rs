@@ -143,7 +143,7 @@ fn degraded(facts: &Facts, workload: &Workload) -> Degradation {
         let all: Vec<&str> = facts.problems.iter().map(|problem| problem.message.as_str()).collect();
         verdict(true, worst.reason, all.join("; "))
     } else if let Some(message) = failing {
-        verdict(true, reason::PODS_FAILING, message)
+        verdict(true, reason::DEGRADED, message)
     } else if workload.ready < workload.desired {
         let message = format!("{} of {} servers are ready", workload.ready, workload.desired);
         verdict(true, reason::DEGRADED, message)

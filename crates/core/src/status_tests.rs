@@ -104,7 +104,7 @@ fn an_image_that_cannot_be_pulled_is_no_progress() {
     let facts = Facts { pods: vec![pod], ..facts(Some(2), Some(deployment(2, (2, 2), 3, 1, 2))) };
     let status = status(None, &facts, NOW);
     assert_eq!(shown(&status)[1], "Progressing=False/ProgressingComplete");
-    assert_eq!(shown(&status)[2], "Degraded=True/PodsFailing");
+    assert_eq!(shown(&status)[2], "Degraded=True/Degraded");
     assert!(status.conditions[2].message.contains("memcached:9"), "{}", status.conditions[2].message);
 }
 

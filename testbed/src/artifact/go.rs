@@ -14,6 +14,11 @@ use super::KUBERNETES;
 pub(super) const KUBERNETES_MOD: &str = include_str!("../../go/kubernetes/go.mod");
 pub(super) const COREDNS_MOD: &str = include_str!("../../go/coredns/go.mod");
 pub(super) const KWOK_MOD: &str = include_str!("../../go/kwok/go.mod");
+pub(super) const CHAINSAW_MOD: &str = include_str!("../../go/chainsaw/go.mod");
+pub(super) const PEER_MOD: &str = include_str!("../../go/peer/go.mod");
+
+/// The Go that is installed; any other is fetched as a module.
+const LOCAL: &str = "local";
 
 /// What compiling may add to Go's own build cache (3.1 GiB after all of Kubernetes, seen).
 const BUILD_CACHE: Size = Size::mib(4 * 1024);
@@ -27,7 +32,7 @@ pub struct Program {
     name: &'static str,
     package: String,
     linker_flags: String,
-    sources: &'static [(&'static str, &'static str)],
+    workspace: Workspace,
     data: Option<ModuleData>,
 }
 
@@ -38,6 +43,27 @@ struct ModuleData {
     files: &'static [&'static str],
 }
 
+/// Directories of a Go module, as they are: what is shipped beside the code.
+#[derive(Debug, Clone)]
+pub struct Directories {
+    module: &'static str,
+    paths: &'static [&'static str],
+    workspace: Workspace,
+}
+
+/// What pins the modules, and the Go that reads it.
+#[derive(Debug, Clone, Copy)]
+struct Workspace {
+    sources: &'static [(&'static str, &'static str)],
+    toolchain: &'static str,
+}
+
+impl Workspace {
+    const fn local(sources: &'static [(&'static str, &'static str)]) -> Self {
+        Self { sources, toolchain: LOCAL }
+    }
+}
+
 /// A program of Kubernetes.
 pub fn kubernetes(name: &'static str) -> Program {
     let version = ["component-base/version", "client-go/pkg/version"]
@@ -46,7 +72,10 @@ pub fn kubernetes(name: &'static str) -> Program {
         name,
         package: format!("k8s.io/kubernetes/cmd/{name}"),
         linker_flags: format!("-s -w{}", version.concat()),
-        sources: &[("go.mod", KUBERNETES_MOD), ("go.sum", include_str!("../../go/kubernetes/go.sum"))],
+        workspace: Workspace::local(&[
+            ("go.mod", KUBERNETES_MOD),
+            ("go.sum", include_str!("../../go/kubernetes/go.sum")),
+        ]),
         data: None,
     }
 }
@@ -57,11 +86,11 @@ pub fn coredns() -> Program {
         name: "coredns",
         package: ".".into(),
         linker_flags: "-s -w".into(),
-        sources: &[
+        workspace: Workspace::local(&[
             ("go.mod", COREDNS_MOD),
             ("go.sum", include_str!("../../go/coredns/go.sum")),
             ("main.go", include_str!("../../go/coredns/main.go")),
-        ],
+        ]),
         data: None,
     }
 }
@@ -72,7 +101,7 @@ pub fn kwok() -> Program {
         name: "kwok",
         package: "sigs.k8s.io/kwok/cmd/kwok".into(),
         linker_flags: "-s -w".into(),
-        sources: &[("go.mod", KWOK_MOD), ("go.sum", include_str!("../../go/kwok/go.sum"))],
+        workspace: Workspace::local(&[("go.mod", KWOK_MOD), ("go.sum", include_str!("../../go/kwok/go.sum"))]),
         data: Some(ModuleData {
             module: "sigs.k8s.io/kwok",
             files: &[
@@ -86,13 +115,121 @@ pub fn kwok() -> Program {
     }
 }
 
+/// The runner of the other operator's test suite.
+pub fn chainsaw() -> Program {
+    Program {
+        name: "chainsaw",
+        package: "github.com/kyverno/chainsaw".into(),
+        linker_flags: "-s -w".into(),
+        workspace: Workspace {
+            sources: &[("go.mod", CHAINSAW_MOD), ("go.sum", include_str!("../../go/chainsaw/go.sum"))],
+            // The one that it is known to build with: newer ones are not promised by its dependencies.
+            toolchain: "go1.25.5",
+        },
+        data: None,
+    }
+}
+
+/// The other operator's black-box suite, and the kind it needs besides that operator's own.
+pub fn peer_suite() -> Directories {
+    Directories {
+        module: "github.com/c5c3/memcached-operator",
+        paths: &["test/e2e", "config/crd/thirdparty"],
+        workspace: Workspace::local(&[("go.mod", PEER_MOD), ("go.sum", include_str!("../../go/peer/go.sum"))]),
+    }
+}
+
+impl Workspace {
+    /// Everything in it that decides what is built.
+    fn ingredients(&self) -> impl Iterator<Item = &str> {
+        let sources = self.sources.iter().map(|(_, content)| *content);
+        sources.chain((self.toolchain != LOCAL).then_some(self.toolchain))
+    }
+
+    /// Writes the sources down.
+    fn open(self) -> Result<Opened> {
+        let dir = tempfile::tempdir().map_err(Error::file("create a directory below", std::env::temp_dir()))?;
+        for (name, content) in self.sources {
+            let path = dir.path().join(name);
+            fs::write(&path, content).map_err(Error::file("write", &path))?;
+        }
+        tool("go")?;
+        Ok(Opened { dir, toolchain: self.toolchain })
+    }
+}
+
+/// A workspace on disk, for as long as it takes to build.
+struct Opened {
+    dir: tempfile::TempDir,
+    toolchain: &'static str,
+}
+
+impl Opened {
+    fn go(&self, arguments: &[&str]) -> Command {
+        let mut command = bound_to_parent("go");
+        command.args(arguments).current_dir(self.dir.path()).envs([
+            ("CGO_ENABLED", "0"),
+            ("GOWORK", "off"),
+            ("GOTOOLCHAIN", self.toolchain),
+            ("GOFLAGS", "-mod=readonly -buildvcs=false"),
+        ]);
+        command
+    }
+
+    /// Fetches a module; where it is.
+    fn fetch(&self, module: &str, task: &Task) -> Result<PathBuf> {
+        task.note("fetching Go modules");
+        let what = format!("go mod download of {module}");
+        run(&what, &mut self.go(&["mod", "download", module]))?;
+        let dir = run(&what, &mut self.go(&["list", "-m", "-f", "{{.Dir}}", module]))?;
+        Ok(PathBuf::from(dir.trim()))
+    }
+}
+
+impl Directories {
+    /// Everything that decides what is fetched.
+    pub fn ingredients(&self) -> Vec<Vec<u8>> {
+        std::iter::once(self.module)
+            .chain(self.paths.iter().copied())
+            .chain(self.workspace.ingredients())
+            .map(|text| text.as_bytes().to_vec())
+            .collect()
+    }
+
+    /// Copies the directories into `out`, below the paths they have in the module.
+    pub fn build(&self, out: &Path, task: &Task) -> Result<()> {
+        let module = self.workspace.open()?.fetch(self.module, task)?;
+        self.paths.iter().try_for_each(|path| copy_tree(&module.join(path), &out.join(path)))
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).map_err(Error::file("create", to))?;
+    for entry in fs::read_dir(from).map_err(Error::file("read", from))? {
+        let entry = entry.map_err(Error::file("read", from))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            copy_tree(&source, &target)?;
+        } else {
+            copy_file(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Not `fs::copy`: the module cache is read-only and its mode would come along.
+fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    let content = fs::read(from).map_err(Error::file("read", from))?;
+    fs::write(to, content).map_err(Error::file("write", to))
+}
+
 impl Program {
     /// Everything that decides what is built.
     pub fn ingredients(&self) -> Vec<Vec<u8>> {
         let data = self.data.iter().flat_map(|d| d.files.iter().copied());
         [self.package.as_str(), &self.linker_flags]
             .into_iter()
-            .chain(self.sources.iter().map(|(_, content)| *content))
+            .chain(self.workspace.ingredients())
             .chain(data)
             .map(|text| text.as_bytes().to_vec())
             .collect()
@@ -100,37 +237,22 @@ impl Program {
 
     /// Builds the program, and copies the data it needs, into `out`.
     pub fn build(&self, out: &Path, task: &Task) -> Result<()> {
-        let source = tempfile::tempdir().map_err(Error::file("create a directory below", std::env::temp_dir()))?;
-        for (name, content) in self.sources {
-            let path = source.path().join(name);
-            fs::write(&path, content).map_err(Error::file("write", &path))?;
-        }
-        tool("go")?;
-        let go = |arguments: &[&str]| {
-            let mut command = bound_to_parent("go");
-            command.args(arguments).current_dir(source.path()).envs([
-                ("CGO_ENABLED", "0"),
-                ("GOWORK", "off"),
-                ("GOTOOLCHAIN", "local"),
-                ("GOFLAGS", "-mod=readonly -buildvcs=false"),
-            ]);
-            command
-        };
-        self.copy_data(&go, out, task)?;
-        let total = self.count_stale(&go, task)?;
-        let cache = run("go env", &mut go(&["env", "GOCACHE"]))?;
+        let workspace = self.workspace.open()?;
+        self.copy_data(&workspace, out, task)?;
+        let total = self.count_stale(&workspace, task)?;
+        let cache = run("go env", &mut workspace.go(&["env", "GOCACHE"]))?;
         let need = if total > MANY { BUILD_CACHE } else { Size::mib(512) };
         check_space_at(Path::new(cache.trim()), "compiling Go programs", need, "GOCACHE")?;
-        self.compile(&go, out, total, task)
+        self.compile(&workspace, out, total, task)
     }
 
     /// How many packages have to be compiled; fetches the modules on the way.
-    fn count_stale(&self, go: &impl Fn(&[&str]) -> Command, task: &Task) -> Result<usize> {
+    fn count_stale(&self, workspace: &Opened, task: &Task) -> Result<usize> {
         task.note("fetching Go modules");
         let stale = "{{if .Stale}}{{.ImportPath}}{{end}}";
         let listed = run_watched(
             &format!("go list of {}", self.name),
-            &mut go(&["list", "-deps", "-trimpath", "-f", stale, &self.package]),
+            &mut workspace.go(&["list", "-deps", "-trimpath", "-f", stale, &self.package]),
             |line| {
                 if let Some(module) = line.strip_prefix("go: downloading ") {
                     task.note(format!("fetching {module}"));
@@ -140,8 +262,8 @@ impl Program {
         Ok(listed.lines().filter(|line| !line.is_empty()).count())
     }
 
-    fn compile(&self, go: &impl Fn(&[&str]) -> Command, out: &Path, total: usize, task: &Task) -> Result<()> {
-        let mut command = go(&["build", "-v", "-trimpath", "-ldflags", &self.linker_flags, "-o"]);
+    fn compile(&self, workspace: &Opened, out: &Path, total: usize, task: &Task) -> Result<()> {
+        let mut command = workspace.go(&["build", "-v", "-trimpath", "-ldflags", &self.linker_flags, "-o"]);
         command.arg(out.join(self.name)).arg(&self.package);
         let mut compiled = 0;
         task.note("compiling");
@@ -154,20 +276,14 @@ impl Program {
         .map(drop)
     }
 
-    fn copy_data(&self, go: &impl Fn(&[&str]) -> Command, out: &Path, task: &Task) -> Result<()> {
+    fn copy_data(&self, workspace: &Opened, out: &Path, task: &Task) -> Result<()> {
         let Some(data) = &self.data else {
             return Ok(());
         };
-        task.note("fetching Go modules");
-        let what = format!("go mod download of {}", data.module);
-        run(&what, &mut go(&["mod", "download", data.module]))?;
-        let dir = run(&what, &mut go(&["list", "-m", "-f", "{{.Dir}}", data.module]))?;
+        let module = workspace.fetch(data.module, task)?;
         for file in data.files {
-            let from = PathBuf::from(dir.trim()).join(file);
-            let to = out.join(from.file_name().unwrap_or_default());
-            // Not fs::copy: the module cache is read-only and its mode would come along.
-            let content = fs::read(&from).map_err(Error::file("read", &from))?;
-            fs::write(&to, content).map_err(Error::file("write", &to))?;
+            let from = module.join(file);
+            copy_file(&from, &out.join(from.file_name().unwrap_or_default()))?;
         }
         Ok(())
     }

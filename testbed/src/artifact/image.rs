@@ -23,6 +23,8 @@ pub enum Image {
     Memcached { suite: &'static str, version: &'static str, names: &'static [&'static str] },
     /// The container that holds a pod's namespaces open.
     Pause { name: &'static str },
+    /// Stands where another image would: does nothing, and ends when told to.
+    Placeholder { names: &'static [&'static str] },
 }
 
 /// The image that containerd starts for every pod.
@@ -46,6 +48,16 @@ pub fn pause_image() -> Artifact {
     Artifact { name: "pause-image".into(), version: "3.10".into(), recipe: Recipe::Image(Image::Pause { name: PAUSE }) }
 }
 
+/// A stand-in for the stock exporter, under the names that the other operator's suite uses.
+pub fn exporter_image() -> Artifact {
+    let names = &["docker.io/prom/memcached-exporter:v0.15.4", "docker.io/prom/memcached-exporter:v0.14.0"];
+    Artifact {
+        name: "exporter-image".into(),
+        version: "placeholder".into(),
+        recipe: Recipe::Image(Image::Placeholder { names }),
+    }
+}
+
 impl Image {
     /// Everything that decides what is in the image.
     pub fn ingredients(&self) -> Vec<Vec<u8>> {
@@ -56,7 +68,7 @@ impl Image {
     pub fn tools(&self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Memcached { .. } => &[("mmdebstrap", "mmdebstrap")],
-            Self::Pause { .. } => &[],
+            Self::Pause { .. } | Self::Placeholder { .. } => &[],
         }
     }
 
@@ -71,13 +83,23 @@ impl Image {
                 layer.into_archive(&config, &archive)
             }
             Self::Pause { name } => {
-                let mut layer = Layer::create(out)?;
-                layer.file("busybox", 0o755, &busybox)?;
                 let config = Config::new(&[name]).entrypoint(&["/busybox", "sleep", "2147483647"]);
-                layer.into_archive(&config, &archive)
+                busybox_layer(&busybox, out)?.into_archive(&config, &archive)
+            }
+            Self::Placeholder { names } => {
+                // A container's first process ignores signals that it does not handle: pods would take 30 s to go.
+                let script = "trap 'exit 0' TERM; /busybox sleep 2147483647 & wait";
+                let config = Config::new(names).entrypoint(&["/busybox", "sh", "-c", script]);
+                busybox_layer(&busybox, out)?.into_archive(&config, &archive)
             }
         }
     }
+}
+
+fn busybox_layer(busybox: &Path, out: &Path) -> Result<Layer> {
+    let mut layer = Layer::create(out)?;
+    layer.file("busybox", 0o755, busybox)?;
+    Ok(layer)
 }
 
 fn memcached_layer(suite: &str, version: &str, busybox: &Path, out: &Path, task: &Task) -> Result<Layer> {

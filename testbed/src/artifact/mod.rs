@@ -14,7 +14,7 @@ use crate::progress::Task;
 use crate::store::{Store, hex};
 
 pub use host::ensure_tools;
-pub use image::{ARCHIVE, PAUSE, memcached_images, pause_image};
+pub use image::{ARCHIVE, PAUSE, exporter_image, memcached_images, pause_image};
 
 /// The Kubernetes that is built; `go/kubernetes/go.mod` pins the same one.
 pub const KUBERNETES: &str = "1.36.4";
@@ -22,6 +22,10 @@ pub const KUBERNETES: &str = "1.36.4";
 pub const COREDNS: &str = "1.15.0";
 /// The kwok that is built; `go/kwok/go.mod` pins the same one.
 pub const KWOK: &str = "0.8.0";
+/// The chainsaw that is built; `go/chainsaw/go.mod` pins the same one.
+pub const CHAINSAW: &str = "0.2.14";
+/// The other operator whose suite is run; `go/peer/go.mod` pins the same one.
+pub const PEER: &str = "0.4.0";
 
 /// Something that is built once and cached.
 #[derive(Debug, Clone)]
@@ -34,6 +38,7 @@ pub struct Artifact {
 #[derive(Debug, Clone)]
 enum Recipe {
     Go(go::Program),
+    GoDirectories(go::Directories),
     Debian(debian::Package),
     Image(image::Image),
     #[cfg(test)]
@@ -54,6 +59,16 @@ impl Artifact {
     /// The pretender that makes nodes and pods look alive, with the stages it plays.
     pub fn kwok() -> Self {
         Self { name: "kwok".into(), version: KWOK.into(), recipe: Recipe::Go(go::kwok()) }
+    }
+
+    /// The runner of declarative tests against a cluster.
+    pub fn chainsaw() -> Self {
+        Self { name: "chainsaw".into(), version: CHAINSAW.into(), recipe: Recipe::Go(go::chainsaw()) }
+    }
+
+    /// The other operator's black-box suite, in `test/e2e`; in `config/crd/thirdparty` the kind it needs.
+    pub fn peer_suite() -> Self {
+        Self { name: "peer-suite".into(), version: PEER.into(), recipe: Recipe::GoDirectories(go::peer_suite()) }
     }
 
     /// The named files of a Debian package, of the release that this machine runs.
@@ -104,7 +119,7 @@ impl Artifact {
     pub fn space(&self) -> Size {
         match &self.recipe {
             Recipe::Go(_) => Size::mib(400),
-            Recipe::Debian(_) => Size::mib(200),
+            Recipe::Debian(_) | Recipe::GoDirectories(_) => Size::mib(200),
             Recipe::Image(_) => Size::mib(600),
             #[cfg(test)]
             Recipe::Script(_) => Size::mib(1),
@@ -123,6 +138,7 @@ impl Artifact {
     pub fn build(&self, store: &Store, out: &Path, task: &Task) -> Result<()> {
         match &self.recipe {
             Recipe::Go(program) => program.build(out, task),
+            Recipe::GoDirectories(directories) => directories.build(out, task),
             Recipe::Debian(package) => package.build(store.home(), out, task),
             Recipe::Image(image) => image.build(&store.ensure(&busybox())?, out, task),
             #[cfg(test)]
@@ -136,6 +152,7 @@ impl Artifact {
     fn ingredients(&self) -> Vec<Vec<u8>> {
         match &self.recipe {
             Recipe::Go(program) => program.ingredients(),
+            Recipe::GoDirectories(directories) => directories.ingredients(),
             Recipe::Debian(package) => package.ingredients(),
             Recipe::Image(image) => image.ingredients(),
             #[cfg(test)]
@@ -166,6 +183,8 @@ pub enum Set {
     Fleet,
     /// Everything that runs containers, with the images.
     Node,
+    /// A node and what it takes to run the other operator's suite on it.
+    Compat,
     /// `kubectl` alone.
     Kubectl,
 }
@@ -175,7 +194,7 @@ impl Set {
     pub fn tools(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::ControlPlane | Self::Fleet => CONTROL_PLANE_TOOLS,
-            Self::Node => NODE_TOOLS,
+            Self::Node | Self::Compat => NODE_TOOLS,
             Self::Kubectl => &[],
         }
     }
@@ -194,14 +213,23 @@ impl Set {
             Self::ControlPlane => {}
             Self::Kubectl => parts.push(Artifact::kubernetes("kubectl")),
             Self::Fleet => parts.extend([Artifact::kubernetes("kube-scheduler"), Artifact::kwok()]),
-            Self::Node => {
-                parts.extend(["kube-scheduler", "kubectl", "kubelet", "kube-proxy"].map(Artifact::kubernetes));
-                parts.extend([Artifact::coredns(), containerd(), runc(), cni_plugins()]);
-                parts.extend(node_images());
+            Self::Node => parts.extend(node_parts()),
+            Self::Compat => {
+                parts.extend(node_parts());
+                parts.extend([Artifact::peer_suite(), exporter_image(), Artifact::chainsaw()]);
             }
         }
         parts
     }
+}
+
+/// What a node has besides a control plane.
+fn node_parts() -> Vec<Artifact> {
+    let mut parts: Vec<Artifact> =
+        ["kube-scheduler", "kubectl", "kubelet", "kube-proxy"].map(Artifact::kubernetes).into();
+    parts.extend([Artifact::coredns(), containerd(), runc(), cni_plugins()]);
+    parts.extend(node_images());
+    parts
 }
 
 /// The database of the API server.
@@ -257,6 +285,13 @@ mod tests {
     }
 
     #[test]
+    fn the_node_does_not_wait_for_the_other_operators_suite() {
+        let (node, compat) = (names(Set::Node), names(Set::Compat));
+        let added = ["peer-suite", "exporter-image", "chainsaw"];
+        assert_eq!(compat, [&node[..], &added.map(String::from)].concat());
+    }
+
+    #[test]
     fn another_recipe_is_another_directory() {
         let one = Artifact::script("same", "echo 1").directory();
         assert_eq!(one, Artifact::script("same", "echo 1").directory());
@@ -269,6 +304,8 @@ mod tests {
             (go::KUBERNETES_MOD, format!("k8s.io/kubernetes v{KUBERNETES}")),
             (go::COREDNS_MOD, format!("github.com/coredns/coredns v{COREDNS}")),
             (go::KWOK_MOD, format!("sigs.k8s.io/kwok v{KWOK}")),
+            (go::CHAINSAW_MOD, format!("github.com/kyverno/chainsaw v{CHAINSAW}")),
+            (go::PEER_MOD, format!("github.com/c5c3/memcached-operator v{PEER}")),
         ] {
             assert!(module.contains(&line), "{line} is not what go.mod requires");
         }

@@ -88,7 +88,9 @@ enum Purpose {
     Node,
     /// Pretended nodes and pods
     Fleet,
-    /// All of it
+    /// A node, and the other operator's suite to run on it
+    Compat,
+    /// All that clusters need
     All,
 }
 

@@ -35,6 +35,7 @@ fn sets(purpose: Purpose) -> &'static [Set] {
         Purpose::ControlPlane => &[Set::ControlPlane, Set::Kubectl],
         Purpose::Node => &[Set::Node],
         Purpose::Fleet => &[Set::Fleet],
+        Purpose::Compat => &[Set::Compat],
         Purpose::All => &[Set::ControlPlane, Set::Node, Set::Fleet],
     }
 }

@@ -109,12 +109,24 @@ impl Node {
     pub fn load(&self, archive: &Path) -> Result<()> {
         check_root("loading an image")?;
         let file = File::open(archive).map_err(Error::file("read", archive))?;
-        let ctr = self.store.ensure(&containerd())?.join("ctr");
         // Through standard input: inside, the archive's path may be hidden by a mount.
+        self.images(&format!("importing {}", archive.display()), &["import", "-"], file.into())
+    }
+
+    /// Gives an image that the node knows one more name; both are full names.
+    pub fn tag(&self, image: &str, name: &str) -> Result<()> {
+        check_root("naming an image")?;
+        self.images(&format!("naming {image} {name}"), &["tag", "--force", image, name], Stdio::null())
+    }
+
+    /// Runs a command of the container runtime on the images that pods can use.
+    fn images(&self, what: &str, arguments: &[&str], input: Stdio) -> Result<()> {
+        let ctr = self.store.ensure(&containerd())?.join("ctr");
         let output = self
             .inside(&ctr)?
-            .args(["--address", CONTAINERD_SOCKET, "--namespace", "k8s.io", "images", "import", "-"])
-            .stdin(file)
+            .args(["--address", CONTAINERD_SOCKET, "--namespace", "k8s.io", "images"])
+            .args(arguments)
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .output()
@@ -123,7 +135,7 @@ impl Node {
             return Ok(());
         }
         Err(Error::Program {
-            what: format!("importing {}", archive.display()),
+            what: what.into(),
             status: output.status.to_string(),
             output: String::from_utf8_lossy(&output.stderr).into_owned(),
         })

@@ -1,0 +1,200 @@
+//! The other operator's own black-box suite passes against ours, unchanged.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use e2e::background::Background;
+use e2e::chainsaw::{self, Report};
+use e2e::pod::create_ready;
+use serde_json::{Value, json};
+use testbed::artifact::{ARCHIVE, Artifact, exporter_image};
+use testbed::home::Home;
+use testbed::progress::Progress;
+use testbed::store::Store;
+use testbed::{Node, User, program, wait};
+
+/// How many cases the suite has.
+const CASES: usize = 25;
+
+/// The cases that are left out, and why.
+const EXCLUDED: [(&str, &str); 5] = [
+    ("network-policy", "waits for cert-manager to issue a certificate half way"),
+    ("tls-encryption", "waits for cert-manager to issue a certificate first"),
+    ("tls-mtls", "waits for cert-manager to issue a certificate first"),
+    ("webhook-defaulting", "wants the defaulting webhook to write into the object"),
+    ("webhook-rejection", "wants the validating webhook to refuse objects that the schema allows"),
+];
+
+/// How long the suite may take, in seconds; seen to take 80 on two cores.
+const PATIENCE: u64 = 1800;
+
+const OPERATOR: &str = "memcached-operator";
+const OPERATOR_NAMESPACE: &str = "memcached-operator-system";
+/// The operator's namespace and service account, and what it may do.
+const RBAC: [&str; 2] = ["config/rbac/base.yaml", "config/rbac/cluster.yaml"];
+
+const MEMCACHED: &str = "docker.io/library/memcached:1.6";
+const MEMCACHED_ALPINE: &str = "docker.io/library/memcached:1.6-alpine";
+
+fn store() -> Store {
+    Store::new(Home::locate().unwrap(), Progress::detect())
+}
+
+/// A file of this repository.
+fn ours(path: &str) -> String {
+    format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where logs and the report go; they stay for a look afterwards.
+fn results() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("compat")
+}
+
+/// Every case of the suite, by its name.
+fn cases(suite: &Path) -> Vec<String> {
+    let dirs = fs::read_dir(suite).unwrap().map(|entry| entry.unwrap());
+    let mut cases: Vec<String> = dirs
+        .filter(|dir| dir.path().join("chainsaw-test.yaml").is_file())
+        .map(|dir| dir.file_name().into_string().unwrap())
+        .collect();
+    cases.sort();
+    cases
+}
+
+fn is_excluded(case: &str) -> bool {
+    EXCLUDED.iter().any(|(name, _)| *name == case)
+}
+
+/// The images that the suite names and a fresh node does not know.
+fn load_images(node: &Node, store: &Store) {
+    node.load(&store.ensure(&exporter_image()).unwrap().join(ARCHIVE)).unwrap();
+    // Not Alpine, but a rolling update only needs another name.
+    node.tag(MEMCACHED, MEMCACHED_ALPINE).unwrap();
+}
+
+/// The kinds that the suite uses, and the operator's rights.
+async fn install_kinds_and_rights(node: &Node, peer: &Path) {
+    let third_party = peer.join("config/crd/thirdparty").display().to_string();
+    for kinds in [third_party, ours("config/crd")] {
+        node.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &kinds]).unwrap();
+    }
+    // kubectl's own waiting gives up on a kind that has no status yet.
+    wait::until("the kinds to be served", 60, async || {
+        let established = ["wait", "--for=condition=Established", "--timeout=5s", "crd", "--all"];
+        node.kubectl(&established).map_err(|e| e.to_string())
+    })
+    .await
+    .unwrap();
+    for rights in RBAC {
+        node.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &ours(rights)]).unwrap();
+    }
+}
+
+/// The operator as a process of this machine, with the rights of its service account and no others.
+fn start_operator(node: &Node) -> Background {
+    let built = || std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join(OPERATOR);
+    let program = std::env::var_os("OPERATOR_BIN").map_or_else(built, PathBuf::from);
+    let missing = "build it with `cargo build --bin memcached-operator`, or name another with OPERATOR_BIN";
+    assert!(program.is_file(), "there is no {}: {missing}", program.display());
+    let user = User::service_account(OPERATOR_NAMESPACE, OPERATOR);
+    let mut command = program::bound_to_parent(program);
+    command
+        .args(["--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect=false"])
+        .env("KUBECONFIG", node.kubeconfig_as(&user).unwrap());
+    Background::start(command, &results().join("operator.log")).unwrap()
+}
+
+#[test]
+fn the_cases_that_are_left_out_are_the_ones_we_know() {
+    let suite = store().ensure(&Artifact::peer_suite()).unwrap().join("test/e2e");
+    let all = cases(&suite);
+    assert_eq!(all.len(), CASES, "{all:?}");
+    for (case, why) in EXCLUDED {
+        assert!(all.iter().any(|name| name == case), "{case} ({why}) is not in the suite");
+        let text: String = fs::read_dir(suite.join(case))
+            .unwrap()
+            .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+            .collect();
+        assert!(text.contains("cert-manager.io") || text.contains("webhook"), "{case} needs neither");
+    }
+}
+
+#[test]
+fn a_report_shows_the_step_that_failed() {
+    let report = Report::parse(
+        r#"{"tests": [
+            {"name": "good", "steps": [{"name": "create", "operations": [{"type": "apply"}]}]},
+            {"name": "bad", "steps": [{"name": "look", "operations": [
+                {"type": "assert", "failure": {"error": "replicas: 3\nis 1"}}]}]}
+        ]}"#,
+    )
+    .unwrap();
+    assert_eq!(report.passed(), ["good"]);
+    let shown = "passed  good\nFAILED  bad\n    step look, assert:\n        replicas: 3\n        is 1\n";
+    assert_eq!(report.to_string(), shown);
+}
+
+#[tokio::test]
+async fn the_images_that_the_suite_names_run_as_no_root() {
+    let node = Node::shared().await.unwrap();
+    load_images(&node, &store());
+    let namespace = node.namespace("compat-images").await.unwrap();
+    let pod = |image: &str, args: Value| {
+        let security = json!({"runAsNonRoot": true, "readOnlyRootFilesystem": true});
+        json!({"terminationGracePeriodSeconds": 60, "containers": [{
+            "name": "it", "image": image, "imagePullPolicy": "IfNotPresent", "args": args, "securityContext": security,
+        }]})
+    };
+    let (alpine, new, old) = tokio::join!(
+        create_ready(&namespace, "alpine", pod("memcached:1.6-alpine", json!(["-m", "16"]))),
+        create_ready(&namespace, "new", pod("prom/memcached-exporter:v0.15.4", json!([]))),
+        create_ready(&namespace, "old", pod("prom/memcached-exporter:v0.14.0", json!(["--some-flag"]))),
+    );
+    for pod in [alpine, new, old] {
+        pod.unwrap();
+    }
+    // Well within the grace period: they end because they were told to.
+    namespace.kubectl(&["delete", "pod", "--all", "--timeout=30s"]).unwrap();
+}
+
+#[tokio::test]
+async fn every_case_that_needs_neither_webhooks_nor_cert_manager_passes() {
+    let store = store();
+    // A report of an earlier run would tell of that run.
+    fs::remove_dir_all(results()).ok();
+    let node = Node::shared().await.unwrap();
+    let peer = store.ensure(&Artifact::peer_suite()).unwrap();
+    let suite = peer.join("test/e2e");
+    load_images(&node, &store);
+    install_kinds_and_rights(&node, &peer).await;
+    let mut operator = start_operator(&node);
+
+    let wanted: Vec<String> = cases(&suite).into_iter().filter(|case| !is_excluded(case)).collect();
+    let dirs: Vec<PathBuf> = wanted.iter().map(|case| suite.join(case)).collect();
+    let runner = store.ensure(&Artifact::chainsaw()).unwrap().join("chainsaw");
+    let command = chainsaw::command(&runner, &node.kubeconfig(), &dirs, &results());
+    let mut run = Background::start(command, &results().join("chainsaw.log")).unwrap();
+    let ending = wait::until("the suite to end", PATIENCE, async || match (run.ended(), operator.ended()) {
+        (Some(how), _) => Ok(how),
+        (None, Some(how)) => panic!("the operator ended ({how}):\n{}", operator.last_words(40)),
+        (None, None) => Err(run.last_words(5)),
+    });
+    let ending = ending.await.unwrap();
+
+    let report = Report::read(&results()).unwrap_or_else(|error| panic!("{error}\n{}", run.last_words(40)));
+    // Captured, and shown when the test fails.
+    println!("{report}");
+    let mut passed = report.passed();
+    passed.sort_unstable();
+    assert!(
+        passed == wanted && ending.success(),
+        "{} of {} cases passed, chainsaw ended with {ending}. The operator's last words:\n{}\nMore in {} and {}",
+        passed.len(),
+        wanted.len(),
+        operator.last_words(10),
+        operator.log().display(),
+        run.log().display(),
+    );
+}
