@@ -88,9 +88,16 @@ async fn control(
         None => Api::all(client),
     };
     let (reader, writer) = reflector::store();
+    let forgetful = Arc::clone(&context);
     let triggers = watcher(api, watcher::Config::default())
         .default_backoff()
         .reflect(writer)
+        .inspect(move |event| {
+            // Deleted without a word before: no round will see it.
+            if let Ok(watcher::Event::Delete(cache)) = event {
+                forgetful.forget(&cache.namespace().unwrap_or_default(), &cache.name_any());
+            }
+        })
         .applied_objects()
         .predicate_filter(declaration, PredicateConfig::default());
     let keys = UnboundedReceiverStream::new(woken)

@@ -71,6 +71,22 @@ async fn an_edited_child_is_repaired() {
 }
 
 #[tokio::test]
+async fn an_edited_autoscaler_is_repaired() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("edited-hpa").await;
+    let spec = json!({
+        "resources": {"requests": {"cpu": "10m"}},
+        "autoscaling": {"enabled": true, "minReplicas": 2, "maxReplicas": 4},
+    });
+    place.declare("sessions", spec).await;
+    place.ready("sessions").await;
+    place.edit("hpa", "sessions", &json!({"spec": {"maxReplicas": 9}}));
+    place.eventually("hpa", "sessions", "four again", |h| h["spec"]["maxReplicas"] == 4).await;
+    place.namespace.kubectl(&["delete", "hpa", "sessions"]).unwrap();
+    place.eventually("hpa", "sessions", "made again", |h| h["spec"]["maxReplicas"] == 4).await;
+}
+
+#[tokio::test]
 async fn what_others_add_survives() {
     let arena = Arena::shared().await;
     let place = arena.namespace("added").await;

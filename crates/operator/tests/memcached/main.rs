@@ -10,6 +10,7 @@ mod harness;
 mod idle;
 mod optional;
 mod ownership;
+mod program;
 mod rollout;
 mod scale;
 mod secret;

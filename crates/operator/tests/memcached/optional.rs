@@ -54,6 +54,9 @@ async fn missing_kinds_are_told_and_picked_up_without_a_restart() {
         .await;
     assert_eq!(certificate["spec"]["issuerRef"], json!({"name": "ca", "kind": "Issuer", "group": "cert-manager.io"}));
 
+    let kind = "certificates.cert-manager.io";
+    place.edit(kind, "sessions", &json!({"spec": {"secretName": "elsewhere"}}));
+    place.eventually(kind, "sessions", "its own Secret", |c| c["spec"]["secretName"] == "sessions-tls").await;
     place.namespace.kubectl(&["delete", "servicemonitors.monitoring.coreos.com", "sessions"]).unwrap();
     place
         .eventually("servicemonitors.monitoring.coreos.com", "sessions", "made again", |m| {

@@ -113,6 +113,31 @@ async fn another_operators_cache_is_taken_over_without_a_restart() {
 }
 
 #[tokio::test]
+async fn a_rolling_update_takes_ready_away_once_and_the_server_list_never() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("flap").await;
+    place.declare("sessions", json!({"replicas": 3})).await;
+    place.ready("sessions").await;
+    place.declare("sessions", json!({"replicas": 3, "memcached": {"threads": 2}})).await;
+    let caches = place.caches();
+    let mut changes = vec![true];
+    testbed::wait::until("the rollout", crate::harness::PATIENCE, async || {
+        let cache = serde_json::to_value(caches.get("sessions").await.unwrap()).unwrap();
+        assert_eq!(cache["status"]["serverList"].as_array().map(Vec::len), Some(1), "{cache:#}");
+        assert!(is(&cache, "Available", "True"), "{cache:#}");
+        let ready = is(&cache, "Ready", "True");
+        if changes.last() != Some(&ready) {
+            changes.push(ready);
+        }
+        let is_over = condition(&cache, "Progressing")["status"] == "False" && ready && changes.len() > 1;
+        if is_over { Ok(()) } else { Err(format!("{changes:?}")) }
+    })
+    .await
+    .unwrap();
+    assert_eq!(changes, [true, false, true], "no flapping");
+}
+
+#[tokio::test]
 async fn a_refused_child_is_told_while_the_others_are_made() {
     let arena = Arena::shared().await;
     let place = arena.namespace("quota").await;
