@@ -59,7 +59,8 @@ test-integration: testbed ## Real etcd, API server and controllers on loopback: 
 test-e2e: testbed ## Real kubelet and containers in namespaces of their own (root)
 	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
 	@$(TESTBED) install --for node
-	$(CARGO) test --workspace --test node -- --test-threads $(THREADS)
+	$(CARGO) build --workspace --quiet --bin memcached-operator
+	$(CARGO) test --workspace --test node --test samples -- --test-threads $(THREADS)
 	$(CARGO) test --workspace --test teardown
 	@$(TESTBED) down --name shared
 

@@ -3,5 +3,6 @@
 pub mod background;
 pub mod chainsaw;
 pub mod memcached;
+pub mod operator;
 pub mod pod;
 pub mod trace;

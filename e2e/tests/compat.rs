@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use e2e::background::Background;
 use e2e::chainsaw::{self, Report};
+use e2e::operator;
 use e2e::pod::create_ready;
 use serde_json::{Value, json};
 use testbed::artifact::{ARCHIVE, Artifact, exporter_image};
 use testbed::home::Home;
 use testbed::progress::Progress;
 use testbed::store::Store;
-use testbed::{Node, User, program, wait};
+use testbed::{Node, wait};
 
 /// How many cases the suite has.
 const CASES: usize = 25;
@@ -30,21 +31,11 @@ const EXCLUDED: [(&str, &str); 5] = [
 /// How long the suite may take, in seconds; seen to take 80 on two cores.
 const PATIENCE: u64 = 1800;
 
-const OPERATOR: &str = "memcached-operator";
-const OPERATOR_NAMESPACE: &str = "memcached-operator-system";
-/// The operator's namespace and service account, and what it may do.
-const RBAC: [&str; 2] = ["config/rbac/base.yaml", "config/rbac/cluster.yaml"];
-
 const MEMCACHED: &str = "docker.io/library/memcached:1.6";
 const MEMCACHED_ALPINE: &str = "docker.io/library/memcached:1.6-alpine";
 
 fn store() -> Store {
     Store::new(Home::locate().unwrap(), Progress::detect())
-}
-
-/// A file of this repository.
-fn ours(path: &str) -> String {
-    format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Where logs and the report go; they stay for a look afterwards.
@@ -72,38 +63,6 @@ fn load_images(node: &Node, store: &Store) {
     node.load(&store.ensure(&exporter_image()).unwrap().join(ARCHIVE)).unwrap();
     // Not Alpine, but a rolling update only needs another name.
     node.tag(MEMCACHED, MEMCACHED_ALPINE).unwrap();
-}
-
-/// The kinds that the suite uses, and the operator's rights.
-async fn install_kinds_and_rights(node: &Node, peer: &Path) {
-    let third_party = peer.join("config/crd/thirdparty").display().to_string();
-    for kinds in [third_party, ours("config/crd")] {
-        node.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &kinds]).unwrap();
-    }
-    // kubectl's own waiting gives up on a kind that has no status yet.
-    wait::until("the kinds to be served", 60, async || {
-        let established = ["wait", "--for=condition=Established", "--timeout=5s", "crd", "--all"];
-        node.kubectl(&established).map_err(|e| e.to_string())
-    })
-    .await
-    .unwrap();
-    for rights in RBAC {
-        node.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &ours(rights)]).unwrap();
-    }
-}
-
-/// The operator as a process of this machine, with the rights of its service account and no others.
-fn start_operator(node: &Node) -> Background {
-    let built = || std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join(OPERATOR);
-    let program = std::env::var_os("OPERATOR_BIN").map_or_else(built, PathBuf::from);
-    let missing = "build it with `cargo build --bin memcached-operator`, or name another with OPERATOR_BIN";
-    assert!(program.is_file(), "there is no {}: {missing}", program.display());
-    let user = User::service_account(OPERATOR_NAMESPACE, OPERATOR);
-    let mut command = program::bound_to_parent(program);
-    command
-        .args(["--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect=false"])
-        .env("KUBECONFIG", node.kubeconfig_as(&user).unwrap());
-    Background::start(command, &results().join("operator.log")).unwrap()
 }
 
 #[test]
@@ -168,8 +127,9 @@ async fn every_case_that_needs_neither_webhooks_nor_cert_manager_passes() {
     let peer = store.ensure(&Artifact::peer_suite()).unwrap();
     let suite = peer.join("test/e2e");
     load_images(&node, &store);
-    install_kinds_and_rights(&node, &peer).await;
-    let mut operator = start_operator(&node);
+    let third_party = peer.join("config/crd/thirdparty").display().to_string();
+    operator::install(&node, &[third_party]).await.unwrap();
+    let mut operator = operator::start(&node, &[], &results().join("operator.log")).unwrap();
 
     let wanted: Vec<String> = cases(&suite).into_iter().filter(|case| !is_excluded(case)).collect();
     let dirs: Vec<PathBuf> = wanted.iter().map(|case| suite.join(case)).collect();

@@ -24,11 +24,9 @@ pub struct MemcachedStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Where clients connect: one entry for a Deployment, one stable name a server for a StatefulSet.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub server_list: Vec<String>,
     /// The names of the pods.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub nodes: Vec<String>,
     /// The version of memcached that is declared: the image's tag.

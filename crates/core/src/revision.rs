@@ -157,6 +157,10 @@ fn deployed_template(deployment: &Deployment) -> Option<PodTemplateSpec> {
     let mut template = deployment.spec.as_ref()?.template.clone();
     if let Some(metadata) = template.metadata.as_mut() {
         metadata.creation_timestamp = None;
+        // Somebody else's wish, and it must stay theirs: the next restart would be undone.
+        if let Some(annotations) = metadata.annotations.as_mut() {
+            annotations.remove("kubectl.kubernetes.io/restartedAt");
+        }
     }
     Some(template)
 }

@@ -2,7 +2,7 @@
 //!
 //! A kind that the cluster lacks is looked for again and again: installed later, it is picked up without a restart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -92,30 +92,40 @@ async fn follow(
     let events = watcher(api, config).then(move |event| {
         let absent = Arc::clone(&absent);
         async move {
-            let is_absent = event.as_ref().is_err_and(is_missing_kind);
-            absent.store(is_absent, Ordering::Relaxed);
-            if event.is_err() {
-                // Without a pause a missing kind would be asked for in a loop.
-                tokio::time::sleep(if is_absent { LOOK_AGAIN } else { Duration::from_secs(1) }).await;
+            match &event {
+                // The beginning of a list says nothing about its end.
+                Ok(watcher::Event::Init) => {}
+                Ok(_) => absent.store(false, Ordering::Relaxed),
+                Err(error) => {
+                    let is_absent = is_missing_kind(error);
+                    absent.store(is_absent, Ordering::Relaxed);
+                    // Without a pause a missing kind would be asked for in a loop.
+                    tokio::time::sleep(if is_absent { LOOK_AGAIN } else { Duration::from_secs(1) }).await;
+                }
             }
             event
         }
     });
     let mut events = std::pin::pin!(reflector(writer, events));
+    let mut concerned = BTreeSet::new();
     while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::InitDone) => {
                 scope.is_synced.store(true, Ordering::Relaxed);
-                scope.store.state().iter().filter_map(|object| route(object)).for_each(|key| {
-                    wake.send(key).ok();
-                });
+                // Also those whose objects went while nobody watched.
+                for key in &concerned {
+                    wake.send(Key::clone(key)).ok();
+                }
+                concerned = scope.store.state().iter().filter_map(|object| route(object)).collect();
             }
+            Ok(watcher::Event::InitApply(object)) => concerned.extend(route(&object)),
             Ok(watcher::Event::Apply(object) | watcher::Event::Delete(object)) => {
                 if let Some(key) = route(&object) {
+                    concerned.insert(key.clone());
                     wake.send(key).ok();
                 }
             }
-            Ok(_) => {}
+            Ok(watcher::Event::Init) => {}
             Err(error) => tracing::debug!(%error, "watch failed; trying again"),
         }
     }

@@ -122,6 +122,8 @@ impl Plan {
             "--kube-api-burst=400".into(),
             "--concurrent-deployment-syncs=20".into(),
             "--concurrent-replicaset-syncs=20".into(),
+            // A busy machine may keep a kubelet or kwok from reporting for a minute; that is no failure of a node.
+            "--node-monitor-grace-period=600s".into(),
         ])
     }
 }

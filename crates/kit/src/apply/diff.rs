@@ -8,6 +8,9 @@ use super::managed::applied;
 /// Fields by which the API server tells elements of a list apart, most telling first.
 const KEYS: [&str; 8] = ["name", "containerPort", "port", "mountPath", "devicePath", "type", "uid", "topologyKey"];
 
+/// What says which object is meant; nobody manages it.
+const IDENTITY: [&str; 5] = ["apiVersion", "kind", "name", "namespace", "uid"];
+
 /// Whether applying `wish` would change `live`.
 pub fn differs(wish: &Value, live: &DynamicObject, manager: &str) -> bool {
     let Ok(live_value) = serde_json::to_value(live) else {
@@ -21,7 +24,38 @@ pub fn differs(wish: &Value, live: &DynamicObject, manager: &str) -> bool {
         ["apiVersion", "kind"].contains(&key.as_str())
             || live_value.get(key).map_or_else(|| is_nothing(value), |there| is_covered(value, there))
     };
-    !wish.as_object().is_some_and(|fields| fields.iter().all(is_same)) || has_dropped(fields, wish)
+    !wish.as_object().is_some_and(|fields| fields.iter().all(is_same))
+        || has_dropped(fields, wish)
+        || has_lost(fields, wish)
+}
+
+/// Whether a field that we wish is not ours any more: somebody has changed the list or map it is a part of.
+fn has_lost(fields: &Value, wish: &Value) -> bool {
+    let Value::Object(fields) = fields else {
+        return false;
+    };
+    // Nothing below: the list or map is ours as a whole.
+    if fields.is_empty() {
+        return false;
+    }
+    match wish {
+        Value::Object(wish) => wish.iter().filter(|(key, _)| !IDENTITY.contains(&key.as_str())).any(|(key, value)| {
+            match fields.get(&format!("f:{key}")) {
+                Some(below) => has_lost(below, value),
+                None => !is_nothing(value),
+            }
+        }),
+        Value::Array(items) => items.iter().any(|item| {
+            let entry = fields.iter().find(|(step, _)| match step.strip_prefix("k:") {
+                Some(key) => serde_json::from_str::<Map<String, Value>>(key).is_ok_and(|key| has_key(item, &key)),
+                None => step
+                    .strip_prefix("v:")
+                    .is_some_and(|value| serde_json::from_str::<Value>(value).is_ok_and(|v| v == *item)),
+            });
+            entry.is_none_or(|(_, below)| has_lost(below, item))
+        }),
+        _ => false,
+    }
 }
 
 /// Whether everything wished is there. What is there beyond is somebody else's, or a default.
@@ -164,6 +198,14 @@ mod tests {
         let mut listed = live(&json!({"a": 1}), &json!({"f:spec": {"f:a": {}}}));
         listed.types = None;
         assert!(!differs(&json!({"apiVersion": "v1", "kind": "Thing", "spec": {"a": 1}}), &listed, "us"));
+    }
+
+    #[test]
+    fn a_key_that_somebody_added_to_a_map_of_ours_is_a_difference() {
+        let wish = json!({"selector": {"a": "b"}});
+        let there = json!({"selector": {"a": "b", "x": "y"}});
+        assert!(!is_different(&wish, &there, &json!({"f:selector": {}})), "still ours as a whole");
+        assert!(is_different(&wish, &there, &json!({"f:other": {}, "f:ports": {}})), "not ours any more");
     }
 
     #[test]

@@ -37,9 +37,11 @@ pub fn take_over(object: &DynamicObject, manager: &str, predecessors: &[String])
     for entry in theirs.iter().filter_map(|entry| entry.fields_v1.as_ref()) {
         merge(&mut fields, &entry.0);
     }
-    let own = rest
-        .iter()
-        .position(|entry| entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply"));
+    let own = rest.iter().position(|entry| {
+        entry.manager.as_deref() == Some(manager)
+            && entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref().unwrap_or_default().is_empty()
+    });
     if let Some(entry) = own.map(|index| rest.remove(index)) {
         merge(&mut fields, &entry.fields_v1.map(|fields| fields.0).unwrap_or_default());
     }

@@ -4,6 +4,9 @@ mod diff;
 mod managed;
 mod owner;
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -28,6 +31,16 @@ pub struct Applier {
     manager: String,
     predecessors: Vec<String>,
     leadership: Leadership,
+    futile: Arc<Mutex<HashMap<String, u64>>>,
+}
+
+/// How many applies without effect are remembered.
+const MOST_FUTILE: usize = 100_000;
+
+fn fingerprint(wish: &Wish<'_>, live: &DynamicObject) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (wish.object.to_string(), &live.metadata.resource_version).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// An object as it is to be.
@@ -115,7 +128,7 @@ impl Applier {
     /// Applies as `manager`. What `predecessors` wrote by update is taken over.
     pub fn new(client: Client, manager: &str, predecessors: &[&str], leadership: Leadership) -> Self {
         let predecessors = predecessors.iter().map(ToString::to_string).collect();
-        Self { client, manager: manager.to_owned(), predecessors, leadership }
+        Self { client, manager: manager.to_owned(), predecessors, leadership, futile: Arc::default() }
     }
 
     /// The field manager.
@@ -142,7 +155,7 @@ impl Applier {
         // A cache shows what carries our labels: what it lacks may still exist.
         let live = match known {
             Some(known) => Some(known),
-            None => self.call("read", wish, self.api(wish).get_opt(wish.name)).await?,
+            None => self.read(wish).await?,
         };
         let Some(live) = live else {
             let created = self.patch(wish, wish.object.clone(), false).await?;
@@ -153,7 +166,7 @@ impl Applier {
             return Err(ApplyError::Foreign { kind, name, whose });
         }
         let live = self.take_over(wish, live).await?;
-        if !differs(wish.object, &live, &self.manager) {
+        if !differs(wish.object, &live, &self.manager) || self.is_known_futile(wish, &live) {
             return Ok((live, Operation::Unchanged));
         }
         let mut object = wish.object.clone();
@@ -163,12 +176,44 @@ impl Applier {
         }
         let written = self.patch(wish, object, true).await?;
         let is_same = written.metadata.resource_version == live.metadata.resource_version;
+        if is_same {
+            self.note_futile(wish, &live);
+        }
         Ok((written, if is_same { Operation::Unchanged } else { Operation::Updated }))
+    }
+
+    /// Whether this very wish has changed nothing about this very version before: what looks like a difference to
+    /// us is none to the API server.
+    fn is_known_futile(&self, wish: &Wish<'_>, live: &DynamicObject) -> bool {
+        let futile = self.futile.lock().unwrap_or_else(PoisonError::into_inner);
+        live.metadata.uid.as_ref().and_then(|uid| futile.get(uid)) == Some(&fingerprint(wish, live))
+    }
+
+    fn note_futile(&self, wish: &Wish<'_>, live: &DynamicObject) {
+        let Some(uid) = live.metadata.uid.clone() else { return };
+        let mut futile = self.futile.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only a shortcut: what is forgotten costs a request.
+        if futile.len() > MOST_FUTILE {
+            futile.clear();
+        }
+        futile.insert(uid, fingerprint(wish, live));
+    }
+
+    /// An object as it is now.
+    pub async fn read(&self, wish: &Wish<'_>) -> Result<Option<DynamicObject>, ApplyError> {
+        let api = self.api(wish);
+        self.call("read", wish, api.get_opt(wish.name)).await
+    }
+
+    /// Whether an object may be worked with.
+    pub fn is_ours(&self, wish: &Wish<'_>, live: &DynamicObject) -> bool {
+        !matches!(ownership(live, wish.owner, wish.labels), Ownership::Foreign(_))
     }
 
     /// Deletes an object if it is ours. Whether it was.
     pub async fn delete(&self, wish: &Wish<'_>, live: &DynamicObject) -> Result<bool, ApplyError> {
-        if !matches!(ownership(live, wish.owner, &[]), Ownership::Ours) || live.metadata.deletion_timestamp.is_some() {
+        let is_foreign = matches!(ownership(live, wish.owner, wish.labels), Ownership::Foreign(_));
+        if is_foreign || live.metadata.deletion_timestamp.is_some() {
             return Ok(false);
         }
         self.leadership.check()?;
@@ -210,7 +255,7 @@ impl Applier {
     }
 
     /// Fields that a predecessor wrote by update would survive our removals: they become ours.
-    async fn take_over(&self, wish: &Wish<'_>, live: DynamicObject) -> Result<DynamicObject, ApplyError> {
+    pub async fn take_over(&self, wish: &Wish<'_>, live: DynamicObject) -> Result<DynamicObject, ApplyError> {
         let Some(patch) = managed::take_over(&live, &self.manager, &self.predecessors) else {
             return Ok(live);
         };

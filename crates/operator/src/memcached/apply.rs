@@ -26,6 +26,8 @@ pub struct Applied {
     /// How to go on; none if there is nothing to do until something changes.
     pub class: Option<Class>,
     pub newer_defaults: bool,
+    /// Not even the template could be written down.
+    pub is_unbegun: bool,
 }
 
 impl Applied {
@@ -59,37 +61,43 @@ pub async fn apply(cache: &Validated, in_force: &InForce, observed: &Observed, c
     if cache.paused {
         return applied;
     }
-    let replicas = replicas(cache, observed);
-    let resources = build::build(cache, &in_force.template, replicas);
     let round = Round { cache, context };
-    for kind in resources.unwanted {
+    for kind in build::build(cache, &in_force.template, None).unwanted {
         if let Some(live) = observed.children.get(&kind) {
             round.delete(kind, live, &mut applied).await;
         }
     }
-    if let Some(revision) = in_force.new_revision.as_ref().and_then(prepare_revision)
+    let revision = in_force.new_revision.clone().or_else(|| observed.orphaned_revision(cache));
+    if let Some(revision) = revision.as_ref().and_then(prepare_revision)
         && !round.apply(&revision, None, &mut applied).await
     {
         // Without its revision a template must not be used: nobody would know what it was built from.
+        applied.is_unbegun = true;
         return applied;
     }
-    for child in &resources.wanted {
-        if child.kind == Kind::Deployment {
-            round.hand_over(observed, &mut applied).await;
-        }
-        let known = observed.children.get(&child.kind).cloned();
+    let deployment = round.settle_count(observed, &mut applied).await;
+    let replicas = deployment.as_ref().and_then(|live| replicas(cache, live.as_ref()));
+    for child in &build::build(cache, &in_force.template, replicas).wanted {
+        let known = match (child.kind, &deployment) {
+            (Kind::Deployment, Some(live)) => live.clone(),
+            (Kind::Deployment, None) => continue,
+            _ => observed.children.get(&child.kind).cloned(),
+        };
         round.apply(child, known, &mut applied).await;
     }
     round.prune(observed, &mut applied).await;
     applied
 }
 
+fn running(live: &DynamicObject) -> Option<i32> {
+    live.data.pointer("/spec/replicas").and_then(Value::as_i64).and_then(|count| i32::try_from(count).ok())
+}
+
 /// The count to send: the declared one; none while an autoscaler decides; else whatever runs.
-fn replicas(cache: &Validated, observed: &Observed) -> Option<i32> {
-    let running = observed.deployment.as_ref().and_then(|deployment| deployment.spec.as_ref()?.replicas);
+fn replicas(cache: &Validated, live: Option<&DynamicObject>) -> Option<i32> {
     match &cache.scale {
         Scale::Auto(_) => None,
-        Scale::Fixed(_) if cache.spec.replicas.is_none() => running.or(cache.fixed_replicas()),
+        Scale::Fixed(_) if cache.spec.replicas.is_none() => live.and_then(running).or(cache.fixed_replicas()),
         Scale::Fixed(count) => Some(*count),
     }
 }
@@ -148,26 +156,40 @@ impl Round<'_> {
         }
     }
 
-    /// Before an autoscaler takes over, the count moves to the scale subresource: dropping it from our apply would
-    /// otherwise reset it to one.
-    async fn hand_over(&self, observed: &Observed, applied: &mut Applied) {
-        let Scale::Auto(scale) = &self.cache.scale else { return };
-        let Some(live) = observed.children.get(&Kind::Deployment) else { return };
-        if !owns_field(live, self.context.applier.manager(), &["spec", "replicas"]) {
-            return;
-        }
-        let running = observed.deployment.as_ref().and_then(|deployment| deployment.spec.as_ref()?.replicas);
-        let object = json!({
-            "apiVersion": "autoscaling/v1",
-            "kind": "Scale",
-            "metadata": {"name": self.cache.name, "namespace": self.cache.namespace},
-            "spec": {"replicas": running.unwrap_or(scale.min).max(scale.min)},
+    /// The Deployment, if any, once its count is safe to work with; none at all if it is not.
+    async fn settle_count(&self, observed: &Observed, applied: &mut Applied) -> Option<Option<DynamicObject>> {
+        let cached = observed.children.get(&Kind::Deployment).cloned();
+        let manager = self.context.applier.manager();
+        let owns_count = |live: &DynamicObject| owns_field(live, manager, &["spec", "replicas"]);
+        let settled = self.wish(Kind::Deployment, &self.cache.name, &Value::Null, async |wish| {
+            let writer = &self.context.applier;
+            // Somebody else's count is only as good as it is fresh.
+            let is_fresh = self.cache.spec.replicas.is_some() || cached.as_ref().is_some_and(owns_count);
+            let live = if is_fresh { cached.clone() } else { writer.read(&wish).await? };
+            let Some(live) = live else { return Ok(None) };
+            if !writer.is_ours(&wish, &live) {
+                return Ok(Some(live));
+            }
+            let live = writer.take_over(&wish, live).await?;
+            if matches!(self.cache.scale, Scale::Auto(_)) && owns_count(&live) {
+                // Dropping the count from our apply would reset it to one: it moves to the scale subresource first.
+                let scale = json!({
+                    "apiVersion": "autoscaling/v1",
+                    "kind": "Scale",
+                    "metadata": {"name": self.cache.name, "namespace": self.cache.namespace},
+                    "spec": {"replicas": running(&live)},
+                });
+                writer.apply_subresource(&wish, "scale", &scale).await?;
+                return writer.read(&wish).await;
+            }
+            Ok(Some(live))
         });
-        let handed = self.wish(Kind::Deployment, &self.cache.name, &Value::Null, async |wish| {
-            self.context.applier.apply_subresource(&wish, "scale", &object).await
-        });
-        if let Err(error) = handed.await {
-            self.fail(&error, applied);
+        match settled.await {
+            Ok(live) => Some(live),
+            Err(error) => {
+                self.fail(&error, applied);
+                None
+            }
         }
     }
 

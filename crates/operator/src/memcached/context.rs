@@ -16,7 +16,7 @@ use operator_kit::apply::{Applier, newer};
 use operator_kit::backoff::Backoff;
 use operator_kit::lease::Leadership;
 use operator_kit::metrics::{GaugeFamily, Metrics};
-use operator_kit::reference::Secrets;
+use operator_kit::reference::{Secrets, Seen};
 use operator_kit::shutdown::Shutdown;
 use operator_kit::watch::{Key, Watch, Watched};
 use tokio::sync::mpsc::UnboundedSender;
@@ -40,6 +40,8 @@ pub struct Context {
     children: BTreeMap<Kind, Watched>,
     pods: Watched,
     status_writes: Mutex<HashMap<Key, Instant>>,
+    /// Caches that wait for a round.
+    waiting: Mutex<BTreeSet<Key>>,
     /// Answers to our own writes, until the caches have caught up.
     answered: Mutex<HashMap<(Kind, Key), DynamicObject>>,
 }
@@ -87,6 +89,7 @@ impl Context {
             children,
             pods,
             status_writes: Mutex::default(),
+            waiting: Mutex::default(),
             answered: Mutex::default(),
         }
     }
@@ -129,10 +132,14 @@ impl Context {
         for object in all.iter().map(|object| (**object).clone()) {
             known.insert(object.name_any(), object);
         }
-        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        // Once the cache has one, the cache decides: what is deleted later is gone.
+        answered.retain(|(kind, (place, name)), _| {
+            *kind != Kind::Revision || place != namespace || !known.contains_key(name)
+        });
         for ((kind, (place, name)), object) in answered.iter() {
             if *kind == Kind::Revision && place == namespace {
-                known.entry(name.clone()).or_insert_with(|| object.clone());
+                known.insert(name.clone(), object.clone());
             }
         }
         let is_ours = |object: &DynamicObject| object.labels().get(label::TEMPLATE_OF).is_some_and(|of| of == cache);
@@ -144,6 +151,22 @@ impl Context {
         let of_cache = |object: &DynamicObject| object.labels().get(label::INSTANCE).is_some_and(|of| of == cache);
         let all = self.pods.list(namespace);
         all.iter().filter(|object| of_cache(object)).map(|object| (**object).clone()).collect()
+    }
+
+    /// A cache waits for a round.
+    pub fn enqueued(&self, key: Key) {
+        self.change_queue(|waiting| waiting.insert(key));
+    }
+
+    /// A cache got its round, or is no more.
+    pub fn dequeued(&self, key: &Key) {
+        self.change_queue(|waiting| waiting.remove(key));
+    }
+
+    fn change_queue(&self, change: impl FnOnce(&mut BTreeSet<Key>) -> bool) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut waiting);
+        self.metrics.queue_depth(super::KIND, waiting.len());
     }
 
     /// Whether a cache's status was written a moment ago.
@@ -169,7 +192,12 @@ impl Context {
         }
         let key = (namespace.to_owned(), name.to_owned());
         self.status_writes.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        self.dequeued(&key);
         self.secrets.refer(namespace, name, &BTreeSet::new());
+        // Nobody's Secrets are kept in memory once nobody refers to them.
+        let mut data = self.secret_data.lock().unwrap_or_else(PoisonError::into_inner);
+        data.retain(|(place, secret), _| place != namespace || self.secrets.seen(place, secret) != Seen::Unknown);
+        drop(data);
         self.backoff.reset(&format!("{namespace}/{name}"));
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         answered.retain(|(_, key), object| {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use kube::Client;
 use kube::api::{Api, ResourceExt};
-use kube::runtime::controller::{Action, Config, Controller};
+use kube::runtime::controller::{self, Action, Config, Controller};
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::watcher::{self, watcher};
 use kube::runtime::{PredicateConfig, WatchStreamExt};
@@ -30,6 +30,9 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use crate::args::Operator;
 use context::Context;
 
+/// How long a single request may take: less than it takes for another to lead.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The kind in metrics.
 const KIND: &str = "Memcached";
 
@@ -42,13 +45,25 @@ pub async fn run(
     readiness: Readiness,
     shutdown: Shutdown,
 ) {
-    let (wake, woken) = mpsc::unbounded_channel();
+    let (wake, mut woken) = mpsc::unbounded_channel();
     let context = Arc::new(Context::new(operator, client, metrics, leadership.clone(), &wake, &shutdown));
     let caches = Arc::clone(&context);
     readiness.register("caches", move || caches.is_synced());
-    tokio::select! {
-        () = leadership.acquired() => {}
-        () = shutdown.requested() => return,
+    let ready = async {
+        leadership.acquired().await;
+        // A round that does not see what is there yet would build it anew, and differently.
+        while !context.is_synced() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::pin!(ready);
+    loop {
+        tokio::select! {
+            () = &mut ready => break,
+            () = shutdown.requested() => return,
+            // Who waits for years must not remember what happened meanwhile: taking over looks at everything.
+            _ = woken.recv() => {}
+        }
     }
     tracing::info!("leading");
     let scopes: Vec<Option<String>> = if operator.watch_namespaces.is_empty() {
@@ -57,7 +72,8 @@ pub async fn run(
         operator.watch_namespaces.iter().cloned().map(Some).collect()
     };
     let (senders, receivers): (Vec<_>, Vec<_>) = scopes.iter().map(|_| mpsc::unbounded_channel()).unzip();
-    tokio::spawn(distribute(woken, scopes.clone().into_iter().zip(senders).collect()));
+    let routes = scopes.clone().into_iter().zip(senders).collect();
+    tokio::spawn(distribute(woken, routes, Arc::clone(&context)));
     let controllers = scopes
         .into_iter()
         .zip(receivers)
@@ -66,8 +82,13 @@ pub async fn run(
 }
 
 /// Hands each key to the controller of its namespace.
-async fn distribute(mut woken: UnboundedReceiver<Key>, scopes: Vec<(Option<String>, UnboundedSender<Key>)>) {
+async fn distribute(
+    mut woken: UnboundedReceiver<Key>,
+    scopes: Vec<(Option<String>, UnboundedSender<Key>)>,
+    context: Arc<Context>,
+) {
     while let Some(key) = woken.recv().await {
+        context.enqueued(key.clone());
         let concerned = scopes.iter().filter(|(scope, _)| scope.as_ref().is_none_or(|scope| *scope == key.0));
         for (_, sender) in concerned {
             sender.send(key.clone()).ok();
@@ -103,15 +124,20 @@ async fn control(
     let keys = UnboundedReceiverStream::new(woken)
         .map(|(namespace, name)| ObjectRef::<Memcached>::new(&name).within(&namespace));
     let config = Config::default().concurrency(concurrency).debounce(Duration::from_millis(20));
+    let queue = Arc::clone(&context);
     Controller::for_stream(triggers, reader)
         .with_config(config)
         .reconcile_on(keys)
         .graceful_shutdown_on(async move { shutdown.requested().await })
         .run(reconcile, on_error, context)
-        .for_each(|result| async move {
-            if let Err(error) = result {
+        .for_each(|result| {
+            // Children tell of caches that are no more: nothing to do, nothing to report.
+            if let Err(controller::Error::ObjectNotFound(cache)) = &result {
+                queue.forget(cache.namespace.as_deref().unwrap_or_default(), &cache.name);
+            } else if let Err(error) = &result {
                 tracing::debug!(%error, "not reconciled");
             }
+            std::future::ready(())
         })
         .await;
 }
@@ -139,6 +165,9 @@ pub enum Error {
     /// The status could not be written.
     #[error("failed to write the status: {0}")]
     Status(Box<kube::Error>),
+    /// The API server did not answer in time.
+    #[error("the API server did not answer within {} s", PATIENCE.as_secs())]
+    NoAnswer,
     /// Another process leads.
     #[error(transparent)]
     NotLeader(#[from] operator_kit::lease::NotLeader),
@@ -149,6 +178,7 @@ impl Error {
         match self {
             Self::Secret { .. } => "Secret",
             Self::Status(_) => "Status",
+            Self::NoAnswer => "NoAnswer",
             Self::NotLeader(_) => "NotLeader",
         }
     }
@@ -156,6 +186,7 @@ impl Error {
 
 async fn reconcile(cache: Arc<Memcached>, context: Arc<Context>) -> Result<Action, Error> {
     let (namespace, name) = (cache.namespace().unwrap_or_default(), cache.name_any());
+    context.dequeued(&(namespace.clone(), name.clone()));
     if is_going(&cache) {
         // Garbage collection takes the children; touching them now would bring them back.
         context.forget(&namespace, &name);

@@ -5,16 +5,17 @@ use std::sync::PoisonError;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment};
 use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DynamicObject, ResourceExt};
 use memcached_api::Memcached;
 use memcached_core::Validated;
-use memcached_core::build::Kind;
+use memcached_core::build::{Kind, owner};
 use memcached_core::secret::{self, Data};
 use operator_kit::reference::Seen;
 use serde_json::Value;
 
-use super::Error;
 use super::context::Context;
+use super::{Error, PATIENCE};
 
 /// What was seen of a cache.
 pub struct Observed {
@@ -27,6 +28,22 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// The revision in force, if nobody controls it: an orphan to adopt.
+    pub fn orphaned_revision(&self, cache: &Validated) -> Option<ControllerRevision> {
+        let latest = self.revisions.iter().max_by_key(|revision| revision.revision)?;
+        if latest.owner_references().iter().any(|owner| owner.controller == Some(true)) {
+            return None;
+        }
+        let metadata = ObjectMeta {
+            name: latest.metadata.name.clone(),
+            namespace: latest.metadata.namespace.clone(),
+            labels: latest.metadata.labels.clone(),
+            owner_references: Some(vec![owner(cache)]),
+            ..ObjectMeta::default()
+        };
+        Some(ControllerRevision { metadata, ..latest.clone() })
+    }
+
     /// The Deployment, if the status says that it reflects this very declaration.
     pub fn reflecting(&self, cache: &Memcached) -> Option<&Deployment> {
         let seen = cache.status.as_ref().and_then(|status| status.observed_generation);
@@ -45,7 +62,14 @@ pub async fn observe(cache: &Memcached, valid: Option<&Validated>, context: &Con
         .into_iter()
         .filter_map(|kind| Some((kind, context.child(kind, &namespace, &kind.child_name(&name))?)))
         .collect();
-    let revision_objects = context.revisions(&namespace, &name);
+    // Another cache's of this name, long gone or somebody's invention, keep nothing of ours.
+    let is_usable = |object: &DynamicObject| {
+        let owners = object.owner_references();
+        let controller = owners.iter().find(|owner| owner.controller == Some(true));
+        controller.is_none_or(|owner| Some(&owner.uid) == cache.metadata.uid.as_ref())
+    };
+    let revision_objects: Vec<DynamicObject> =
+        context.revisions(&namespace, &name).into_iter().filter(is_usable).collect();
     Ok(Observed {
         deployment: children.get(&Kind::Deployment).and_then(typed),
         revisions: revision_objects.iter().filter_map(typed).collect(),
@@ -91,7 +115,7 @@ async fn observe_secret(namespace: &str, name: &str, context: &Context) -> Resul
         _ => {}
     }
     let api: Api<Secret> = Api::namespaced(context.applier.client().clone(), namespace);
-    let read = api.get_opt(name).await;
+    let read = tokio::time::timeout(PATIENCE, api.get_opt(name)).await.map_err(|_| Error::NoAnswer)?;
     let secret = read.map_err(|source| Error::Secret { name: name.to_owned(), source: Box::new(source) })?;
     let Some(secret) = secret else {
         return Ok(None);

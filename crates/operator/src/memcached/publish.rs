@@ -13,10 +13,10 @@ use memcached_core::status::{Facts, status};
 use memcached_core::{Validated, image};
 use serde_json::json;
 
-use super::Error;
 use super::apply::Applied;
 use super::context::Context;
 use super::observe::{Observed, typed};
+use super::{Error, PATIENCE};
 
 /// Numbers that move while servers come up are written this often at most.
 const PACE: Duration = Duration::from_secs(5);
@@ -58,7 +58,14 @@ fn facts(cache: &Memcached, valid: Option<&Validated>, observed: &Observed, appl
     Facts {
         name: cache.name_any(),
         namespace: cache.namespace().unwrap_or_default(),
-        generation: cache.metadata.generation.unwrap_or_default(),
+        // What was not even begun has not been seen.
+        generation: cache
+            .status
+            .as_ref()
+            .and_then(|old| old.observed_generation)
+            .filter(|_| applied.is_unbegun)
+            .or(cache.metadata.generation)
+            .unwrap_or_default(),
         version: valid
             .and_then(|valid| valid.version.clone())
             .or_else(|| cache.spec.image.as_deref().and_then(image::tag).map(str::to_owned)),
@@ -91,7 +98,10 @@ async fn write(cache: &Memcached, status: &MemcachedStatus, context: &Context) -
     });
     let params = PatchParams::apply(context.applier.manager()).force();
     context.applier.check()?;
-    match api.patch_status(&cache.name_any(), &params, &Patch::Apply(document)).await {
+    let name = cache.name_any();
+    let document = Patch::Apply(document);
+    let written = tokio::time::timeout(PATIENCE, api.patch_status(&name, &params, &document)).await;
+    match written.map_err(|_| Error::NoAnswer)? {
         Ok(_) => Ok(()),
         // Gone, or another one by now: nothing to tell.
         Err(kube::Error::Api(error)) if error.code == 404 || error.code == 409 => Ok(()),
@@ -122,8 +132,14 @@ async fn announce(cache: &Memcached, new: &MemcachedStatus, context: &Context) {
     } else {
         Event { type_: EventType::Warning, reason, note: Some(message), action: "Reconcile".into(), secondary: None }
     };
-    if let Err(error) = context.recorder.publish(&event, &cache.object_ref(&())).await {
-        tracing::debug!(%error, "no Event written");
+    if context.applier.check().is_err() {
+        return;
+    }
+    let reference = cache.object_ref(&());
+    match tokio::time::timeout(PATIENCE, context.recorder.publish(&event, &reference)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "no Event written"),
+        Err(_) => tracing::debug!("no Event written: no answer"),
     }
 }
 

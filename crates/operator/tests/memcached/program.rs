@@ -104,6 +104,7 @@ async fn health_and_metrics_tell_what_goes_on() {
         "memcached_operator_api_requests_total{",
         "memcached_operator_leader",
         "memcached_operator_build_info",
+        "memcached_operator_queue_depth{",
     ] {
         assert!(shown.contains(series), "{series} is missing in:\n{shown}");
     }

@@ -1,0 +1,53 @@
+//! The operator as a process of this machine, on the node's API, with the rights it ships with.
+
+use std::path::{Path, PathBuf};
+
+use testbed::{Cluster, Error, Result, User, program, wait};
+
+use crate::background::Background;
+
+const NAME: &str = "memcached-operator";
+const NAMESPACE: &str = "memcached-operator-system";
+/// The operator's namespace and service account, and what it may do.
+const RIGHTS: [&str; 2] = ["config/rbac/base.yaml", "config/rbac/cluster.yaml"];
+
+/// A file of this repository.
+pub fn ours(path: &str) -> String {
+    format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Installs kinds, our own and those in `more`, and the operator's rights.
+pub async fn install(cluster: &Cluster, more: &[String]) -> Result<()> {
+    let apply = |file: &str| cluster.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", file]);
+    for kinds in more.iter().chain([&ours("config/crd")]) {
+        apply(kinds)?;
+    }
+    // kubectl's own waiting gives up on a kind that has no status yet.
+    wait::until("the kinds to be served", 60, async || {
+        let established = ["wait", "--for=condition=Established", "--timeout=5s", "crd", "--all"];
+        cluster.kubectl(&established).map_err(|e| e.to_string())
+    })
+    .await?;
+    for rights in RIGHTS {
+        apply(&ours(rights))?;
+    }
+    Ok(())
+}
+
+/// Starts the operator with the rights of its service account and no others; `OPERATOR_BIN` names another program.
+pub fn start(cluster: &Cluster, arguments: &[&str], log: &Path) -> Result<Background> {
+    let test = std::env::current_exe().map_err(Error::file("find", "this program"))?;
+    let built = || test.ancestors().nth(2).map(|dir| dir.join(NAME)).unwrap_or_default();
+    let operator = std::env::var_os("OPERATOR_BIN").map_or_else(built, PathBuf::from);
+    if !operator.is_file() {
+        let how = "build it with `cargo build --bin memcached-operator`, or name another with OPERATOR_BIN";
+        return Err(Error::Other(format!("there is no {}: {how}", operator.display())));
+    }
+    let user = User::service_account(NAMESPACE, NAME);
+    let mut command = program::bound_to_parent(operator);
+    command
+        .args(["--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect=false"])
+        .args(arguments)
+        .env("KUBECONFIG", cluster.kubeconfig_as(&user)?);
+    Background::start(command, log)
+}
