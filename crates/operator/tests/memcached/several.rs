@@ -49,7 +49,7 @@ async fn an_api_server_that_is_gone_for_a_while_is_waited_for() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), document.to_string()).unwrap();
     arena.cluster.kubectl(&["create", "--filename", file.path().to_str().unwrap()]).unwrap();
-    wait::until("work to go on", 2 * PATIENCE, async || {
+    wait::until("work to go on", PATIENCE, async || {
         let get = ["get", "deployment", "sessions", "--namespace", &after, "--output", "name"];
         arena.cluster.kubectl(&get).map(drop).map_err(|e| e.to_string())
     })

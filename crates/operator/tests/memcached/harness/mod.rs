@@ -16,7 +16,7 @@ use testbed::namespace::Namespace;
 use testbed::{ControlPlane, User, wait};
 use tokio::sync::Mutex;
 
-pub const PATIENCE: u64 = 90;
+pub const PATIENCE: u64 = 300;
 pub const OPERATOR: &str = "system:serviceaccount:memcached-operator-system:memcached-operator";
 
 /// Where the repository's own manifests are.
