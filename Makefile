@@ -48,7 +48,7 @@ checks: ## Formatting, lints, generated files, size limits
 	@find crates e2e testbed xtask -name '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 400 { print $$2 " has " $$1 " lines, the limit is 400"; long = 1 } END { exit long }'
 
 test-unit: ## Pure logic: no cluster, no root
-	$(CARGO) test --workspace --quiet --lib
+	$(CARGO) test --workspace --quiet --lib --test contract
 	$(CARGO) test --workspace --quiet --doc
 
 test-integration: testbed ## Real etcd, API server and controllers on loopback: no root
