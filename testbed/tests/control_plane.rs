@@ -2,14 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod processes;
+
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use processes::processes_of;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use testbed::{ControlPlane, User, wait};
@@ -169,19 +171,9 @@ async fn a_control_plane_dies_with_its_guard() {
     let cluster = ControlPlane::start().await.unwrap();
     let dir = cluster.state().dir.clone();
     let address = cluster.url().trim_start_matches("https://").to_owned();
-    assert!(!processes_naming(&dir).is_empty());
+    assert!(!processes_of(&dir).is_empty());
     drop(cluster);
-    assert_eq!(processes_naming(&dir), [""; 0]);
+    assert_eq!(processes_of(&dir), []);
     assert!(!dir.exists());
     tokio::net::TcpStream::connect(address).await.expect_err("nobody listens any more");
-}
-
-/// The command lines of processes that have to do with a directory.
-fn processes_naming(dir: &Path) -> Vec<String> {
-    let dir = dir.to_str().unwrap();
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    all.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok())
-        .filter(|line| line.contains(dir))
-        .map(|line| line.replace('\0', " "))
-        .collect()
 }

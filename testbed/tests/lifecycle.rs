@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod processes;
+
 use std::process::{Command, Output};
 
+use processes::processes_of;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use testbed::cluster::state::State;
@@ -117,16 +120,4 @@ async fn a_killed_owner_takes_everything_with_it() {
 
 fn kill(pid: u32) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
-}
-
-/// The processes that have to do with a directory, with their command lines.
-fn processes_of(dir: &std::path::Path) -> Vec<(u32, String)> {
-    let dir = dir.to_str().unwrap();
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    all.filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let line = std::fs::read_to_string(entry.path().join("cmdline")).ok()?.replace('\0', " ");
-        line.contains(dir).then_some((pid, line))
-    })
-    .collect()
 }

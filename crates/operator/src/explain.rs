@@ -35,13 +35,11 @@ pub fn explain(explain: &Explain) -> Result<(), Box<dyn Error>> {
     let in_force = revision::decide(&validated, None, &[], None);
     let resources = build::build(&validated, &in_force.template, validated.fixed_replicas());
     for child in &resources.wanted {
-        let (group, version, kind, _) = child.kind.resource();
-        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        let mut object = serde_json::json!({"apiVersion": api_version, "kind": kind});
-        if let (Some(into), Some(from)) = (object.as_object_mut(), child.object.as_object()) {
-            into.extend(from.clone());
-        }
-        println!("---\n{}", serde_saphyr::to_string(&object)?.trim_end());
+        println!(
+            "---
+{}",
+            serde_saphyr::to_string(&child.object)?.trim_end()
+        );
     }
     for (name, keys) in secret::mounted(&validated) {
         println!("# needs Secret {name} with the keys {}", keys.join(", "));

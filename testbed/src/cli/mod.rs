@@ -216,16 +216,13 @@ pub async fn main() -> ExitCode {
 async fn dispatch(verb: Verb) -> Result<ExitCode> {
     let store = Store::new(Home::locate()?, Progress::detect());
     // These two have their own way of being stopped.
-    match verb {
-        Verb::Own(own) => return done(crate::cluster::own::own(store, &own.up.launch(own.leased)?).await),
-        Verb::Supervise(node) => return done(crate::cluster::node::supervise::supervise(&store, &node.name).await),
-        _ => {}
+    if !matches!(verb, Verb::Own(_) | Verb::Supervise(_)) {
+        tokio::spawn(async {
+            if stop_requested().await.is_ok() {
+                program::interrupt();
+            }
+        });
     }
-    tokio::spawn(async {
-        if stop_requested().await.is_ok() {
-            program::interrupt();
-        }
-    });
     match verb {
         Verb::Install(install) => done(run::install(&store, &install)),
         Verb::Up(up) => done(run::up(&store, &up).await),
@@ -236,7 +233,8 @@ async fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Load(load) => done(run::load(&store, &load)),
         Verb::Logs(logs) => inspect::logs(&store, &logs),
         Verb::Image(image) => done(crate::oci::image_of_binary(&image.binary, &image.name, &image.output)),
-        Verb::Own(_) | Verb::Supervise(_) => Ok(ExitCode::SUCCESS),
+        Verb::Own(own) => done(crate::cluster::own::own(store, &own.up.launch(own.leased)?).await),
+        Verb::Supervise(node) => done(crate::cluster::node::supervise::supervise(&store, &node.name).await),
     }
 }
 

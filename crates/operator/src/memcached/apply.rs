@@ -13,7 +13,7 @@ use operator_kit::backoff::Class;
 use serde_json::{Value, json};
 
 use super::KIND;
-use super::context::Context;
+use super::context::{Context, resource};
 use super::observe::Observed;
 
 /// What came of it.
@@ -117,8 +117,7 @@ impl Round<'_> {
             applied.problem(reason::KIND_MISSING, message, Class::Wait);
             return false;
         }
-        let object = complete(child);
-        let written = self.wish(child.kind, &child.name, &object, async |wish| {
+        let written = self.wish(child.kind, &child.name, &child.object, async |wish| {
             self.context.applier.apply(&wish, known.clone()).await
         });
         match written.await {
@@ -208,7 +207,7 @@ impl Round<'_> {
     }
 
     async fn wish<T>(&self, kind: Kind, name: &str, object: &Value, act: impl AsyncFnOnce(Wish<'_>) -> T) -> T {
-        let resource = Context::resource(kind);
+        let resource = resource(kind);
         let owner = owner(self.cache);
         let all = labels(&self.cache.name);
         let labels: Vec<(&str, &str)> = match kind {
@@ -228,16 +227,4 @@ impl Round<'_> {
         self.context.metrics.error(KIND, reason);
         applied.problem(reason, error.to_string(), class);
     }
-}
-
-/// An apply has to say what it applies.
-fn complete(child: &Prepared) -> Value {
-    let (group, version, kind, _) = child.kind.resource();
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let mut object = child.object.clone();
-    if let Some(map) = object.as_object_mut() {
-        map.insert("apiVersion".into(), json!(api_version));
-        map.insert("kind".into(), json!(kind));
-    }
-    object
 }

@@ -180,11 +180,6 @@ impl Context {
         self.status_writes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Instant::now());
     }
 
-    /// The kind's API.
-    pub fn resource(kind: Kind) -> ApiResource {
-        resource(kind)
-    }
-
     /// Forgets all about a cache that is going.
     pub fn forget(&self, namespace: &str, name: &str) {
         for family in [&self.gauges.info, &self.gauges.desired, &self.gauges.ready] {
@@ -211,7 +206,8 @@ impl Context {
     }
 }
 
-fn resource(kind: Kind) -> ApiResource {
+/// The kind's API.
+pub fn resource(kind: Kind) -> ApiResource {
     let (group, version, kind, plural) = kind.resource();
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
 }

@@ -12,7 +12,6 @@ use memcached_core::Validated;
 use memcached_core::build::{Kind, owner};
 use memcached_core::secret::{self, Data};
 use operator_kit::reference::Seen;
-use serde_json::Value;
 
 use super::context::Context;
 use super::{Error, PATIENCE};
@@ -44,14 +43,19 @@ impl Observed {
         Some(ControllerRevision { metadata, ..latest.clone() })
     }
 
-    /// The Deployment, if the status says that it reflects this very declaration.
-    pub fn reflecting(&self, cache: &Memcached) -> Option<&Deployment> {
-        let seen = cache.status.as_ref().and_then(|status| status.observed_generation);
+    /// The Deployment, if it is the cache's: a stranger's says nothing about it.
+    pub fn own_deployment(&self, cache: &Memcached) -> Option<&Deployment> {
         let uid = cache.metadata.uid.as_deref();
         let is_ours = |deployment: &&Deployment| {
             deployment.owner_references().iter().any(|owner| Some(owner.uid.as_str()) == uid)
         };
-        self.deployment.as_ref().filter(|_| seen == cache.metadata.generation).filter(is_ours)
+        self.deployment.as_ref().filter(is_ours)
+    }
+
+    /// The Deployment, if the status says that it reflects this very declaration.
+    pub fn reflecting(&self, cache: &Memcached) -> Option<&Deployment> {
+        let seen = cache.status.as_ref().and_then(|status| status.observed_generation);
+        self.own_deployment(cache).filter(|_| seen == cache.metadata.generation)
     }
 }
 
@@ -81,8 +85,8 @@ pub async fn observe(cache: &Memcached, valid: Option<&Validated>, context: &Con
 }
 
 /// An object as its own type.
-pub fn typed<K: serde::de::DeserializeOwned>(object: &DynamicObject) -> Option<K> {
-    serde_json::to_value(object).and_then(serde_json::from_value::<Value>).and_then(serde_json::from_value).ok()
+pub fn typed<K: kube::Resource + serde::de::DeserializeOwned>(object: &DynamicObject) -> Option<K> {
+    object.clone().try_parse().ok()
 }
 
 async fn observe_secrets(

@@ -70,20 +70,12 @@ fn facts(cache: &Memcached, valid: Option<&Validated>, observed: &Observed, appl
             .and_then(|valid| valid.version.clone())
             .or_else(|| cache.spec.image.as_deref().and_then(image::tag).map(str::to_owned)),
         replicas: valid.and_then(|valid| valid.spec.replicas.and(valid.fixed_replicas())),
-        deployment: written.or_else(|| ours(cache, observed)),
+        deployment: written.or_else(|| observed.own_deployment(cache).cloned()),
         pods: observed.pods.clone(),
         problems: applied.problems.clone(),
         paused: cache.spec.paused.unwrap_or(false),
         newer_defaults: applied.newer_defaults,
     }
-}
-
-/// A stranger's Deployment says nothing about this cache.
-fn ours(cache: &Memcached, observed: &Observed) -> Option<Deployment> {
-    let uid = cache.metadata.uid.as_deref();
-    let is_ours =
-        |deployment: &Deployment| deployment.owner_references().iter().any(|owner| Some(owner.uid.as_str()) == uid);
-    observed.deployment.clone().filter(is_ours)
 }
 
 async fn write(cache: &Memcached, status: &MemcachedStatus, context: &Context) -> Result<(), Error> {
