@@ -11,16 +11,21 @@ export TESTBED_BIN := $(CURDIR)/$(TESTBED)
 .DEFAULT_GOAL := help
 .PHONY: help generate image demo demo-down test checks test-unit test-integration test-e2e compat install up down status testbed clean
 
-IMAGE   := docker.io/library/memcached-operator:dev
+BUILT   := docker.io/library/memcached-operator:dev
 TARGET  := $(shell uname -m)-unknown-linux-musl
 
 ## Try it
 
 demo: testbed image ## The operator at work on a real cluster of its own (root); CLUSTER=current uses your KUBECONFIG
-	@demo/run $(TESTBED) $(CLUSTER)
+	@demo/run $(TESTBED) '$(CLUSTER)' '$(IMAGE)'
 
-demo-down: testbed ## Take the demo's cluster away without a trace
+demo-down: testbed ## Take the demo away without a trace: its cluster, or with CLUSTER=current the cache and the operator
+ifeq ($(CLUSTER),current)
+	kubectl delete --ignore-not-found --wait --filename samples/quickstart.yaml
+	kubectl delete --ignore-not-found --filename config/manager --filename config/rbac/metrics.yaml --filename config/rbac/cluster.yaml --filename config/rbac/base.yaml --filename config/crd
+else
 	@$(TESTBED) down --name demo
+endif
 
 ## Build
 
@@ -28,8 +33,8 @@ image: testbed ## The operator's image, from a static binary: target/image/memca
 	@rustup target list --installed | grep -qx $(TARGET) || rustup target add $(TARGET)
 	@command -v musl-gcc >/dev/null || { echo "Installing musl-tools from Debian: a C compiler for static binaries."; apt-get update -qq && apt-get install -y -qq --no-install-recommends musl-tools >/dev/null; }
 	@echo "Building the operator's static binary; the first time this takes some minutes."
-	@$(CARGO) build --quiet --release --target $(TARGET) --package memcached-operator
-	@$(TESTBED) image target/$(TARGET)/release/memcached-operator --name $(IMAGE) --output target/image/memcached-operator.tar
+	@$(CARGO) build --quiet --release --target $(TARGET) --package memcached-operator --bin memcached-operator
+	@$(TESTBED) image target/$(TARGET)/release/memcached-operator --name $(BUILT) --output target/image/memcached-operator.tar
 	@ls -lh target/image/memcached-operator.tar | awk '{ print "target/image/memcached-operator.tar, " $$5 "B" }'
 
 
@@ -60,7 +65,7 @@ test-e2e: testbed ## Real kubelet and containers in namespaces of their own (roo
 	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
 	@$(TESTBED) install --for node
 	$(CARGO) build --workspace --quiet --bin memcached-operator
-	$(CARGO) test --workspace --test node --test samples -- --test-threads $(THREADS)
+	$(CARGO) test --workspace --test cache --test node --test samples -- --test-threads $(THREADS)
 	$(CARGO) test --workspace --test teardown
 	@$(TESTBED) down --name shared
 

@@ -12,6 +12,8 @@ pub const PROGRESSING_COMPLETE: &str = "ProgressingComplete";
 pub const DEGRADED: &str = "Degraded";
 /// `Degraded` is true: a Secret that the cache refers to is missing.
 pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
+/// `Degraded` is true: a Secret that the cache refers to cannot be read.
+pub const SECRET_UNREADABLE: &str = "SecretUnreadable";
 /// `Degraded` is true: the declaration cannot work.
 pub const INVALID: &str = "Invalid";
 /// `Degraded` is true: an object of that name belongs to somebody else.

@@ -4,11 +4,13 @@
 //! crate can do IO, because it depends on nothing to do it with.
 
 pub mod build;
+pub mod difference;
 pub mod image;
 pub mod quantity;
 pub mod revision;
 pub mod rule;
 pub mod secret;
+pub mod settings;
 pub mod shape;
 pub mod status;
 pub mod validate;
@@ -16,4 +18,5 @@ pub mod validate;
 #[cfg(test)]
 pub(crate) mod fixture;
 
-pub use validate::{Validated, validate};
+pub use settings::Settings;
+pub use validate::{Validated, validate, validate_with};

@@ -13,6 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::build::{owner, pod::build_template};
+use crate::difference::differences;
 use crate::secret::hex;
 use crate::shape::Shape;
 use crate::validate::Validated;
@@ -45,9 +46,12 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Whether today's builder makes another template of the same declaration.
-    fn differs_from(&self, built: &PodTemplateSpec) -> bool {
-        if self.found { !is_covered(built, &self.template) } else { *built != self.template }
+    /// In what today's builder makes another template of the same declaration.
+    fn differences_to(&self, built: &PodTemplateSpec) -> Vec<String> {
+        match (serde_json::to_value(&self.template), serde_json::to_value(built)) {
+            (Ok(there), Ok(built)) => differences(&there, &built, self.found),
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -57,8 +61,8 @@ pub struct InForce {
     pub template: PodTemplateSpec,
     /// To be written before the template is used; none if it is kept already.
     pub new_revision: Option<ControllerRevision>,
-    /// Today's builder would make another template of the same declaration.
-    pub newer_defaults: bool,
+    /// In what today's builder would make another template of the same declaration.
+    pub newer_defaults: Vec<String>,
 }
 
 /// Decides which template is in force.
@@ -83,7 +87,7 @@ pub fn decide(
     let inputs = Inputs { shape: Shape::of(cache), trigger: cache.restart_trigger.clone(), secrets };
     let built = build_template(cache, inputs.secrets.as_deref());
     let write = |kept: Kept| {
-        let newer_defaults = kept.differs_from(&built);
+        let newer_defaults = kept.differences_to(&built);
         let revision = build_revision(cache, &kept, next);
         InForce { template: kept.template, new_revision: Some(revision), newer_defaults }
     };
@@ -96,7 +100,7 @@ pub fn decide(
         return write(fresh());
     }
     if kept.inputs.secrets == inputs.secrets {
-        let newer_defaults = kept.differs_from(&built);
+        let newer_defaults = kept.differences_to(&built);
         return InForce { template: kept.template, new_revision: None, newer_defaults };
     }
     set_secret_hash(&mut kept.template, inputs.secrets.as_deref());
@@ -163,26 +167,6 @@ fn deployed_template(deployment: &Deployment) -> Option<PodTemplateSpec> {
         }
     }
     Some(template)
-}
-
-/// Whether everything that is built is there as built; the API server may have added its defaults.
-fn is_covered(built: &PodTemplateSpec, there: &PodTemplateSpec) -> bool {
-    match (serde_json::to_value(built), serde_json::to_value(there)) {
-        (Ok(built), Ok(there)) => covers(&there, &built),
-        _ => false,
-    }
-}
-
-fn covers(there: &Value, wanted: &Value) -> bool {
-    match (there, wanted) {
-        (Value::Object(there), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, value)| there.get(key).is_some_and(|there| covers(there, value)))
-        }
-        (Value::Array(there), Value::Array(wanted)) => {
-            there.len() == wanted.len() && there.iter().zip(wanted).all(|(there, wanted)| covers(there, wanted))
-        }
-        _ => there == wanted,
-    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ fn the_first_template_is_built_and_kept() {
     let revision = in_force.new_revision.unwrap();
     assert_eq!(revision.revision, 1);
     assert_eq!(read(&revision).unwrap().template, in_force.template);
-    assert!(!in_force.newer_defaults);
+    assert!(in_force.newer_defaults.is_empty());
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn other_defaults_of_the_operator_change_nothing_but_are_announced() {
     let cache = validated(|_| {});
     let in_force = decide(&cache, None, &[older_revision(&cache, None)], None);
     assert!(is_older(&in_force.template));
-    assert!(in_force.newer_defaults);
+    assert!(!in_force.newer_defaults.is_empty());
     assert_eq!(in_force.new_revision, None);
 }
 
@@ -45,7 +45,7 @@ fn a_changed_declaration_is_built_with_todays_defaults() {
     let before = validated(|_| {});
     let after = validated(|spec| spec.memcached = Some(Server { threads: 8, ..Server::default() }));
     let in_force = decide(&after, None, &[older_revision(&before, None)], None);
-    assert!(!is_older(&in_force.template) && !in_force.newer_defaults);
+    assert!(!is_older(&in_force.template) && in_force.newer_defaults.is_empty());
     assert_eq!(in_force.new_revision.unwrap().revision, 2);
 }
 
@@ -55,7 +55,7 @@ fn a_restart_takes_the_newer_defaults() {
     let mut after = before.clone();
     after.restart_trigger = Some("now".into());
     let in_force = decide(&after, None, &[older_revision(&before, None)], None);
-    assert!(!is_older(&in_force.template) && !in_force.newer_defaults);
+    assert!(!is_older(&in_force.template) && in_force.newer_defaults.is_empty());
     assert_eq!(annotations(&in_force.template)[label::RESTART_TRIGGER], "now");
 }
 
@@ -107,7 +107,7 @@ fn another_operators_template_is_taken_as_it_stands() {
     pod.security_context = None;
     let in_force = decide(&cache, None, &[], Some(&deployed));
     assert_eq!(in_force.template.spec.as_ref().unwrap().security_context, None);
-    assert!(in_force.newer_defaults, "and the difference is announced");
+    assert!(!in_force.newer_defaults.is_empty(), "and the difference is announced");
     assert!(in_force.new_revision.is_some());
 }
 

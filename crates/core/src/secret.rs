@@ -35,13 +35,16 @@ pub fn mounted(cache: &Validated) -> BTreeMap<String, Vec<&'static str>> {
     mounted
 }
 
-/// What is missing, in words: a Secret, or a key of one.
+/// What is missing, in words: a Secret, or a key of one. Of a Secret that could not be looked at, nothing is known.
 pub fn missing(cache: &Validated, secrets: &BTreeMap<String, Option<Data>>) -> Vec<String> {
     let mut words = Vec::new();
     for (name, keys) in mounted(cache) {
-        match secrets.get(&name).and_then(Option::as_ref) {
-            None => words.push(format!("Secret {name:?} does not exist: create it with the keys {}", keys.join(", "))),
-            Some(data) => {
+        match secrets.get(&name) {
+            None => {}
+            Some(None) => {
+                words.push(format!("Secret {name:?} does not exist: create it with the keys {}", keys.join(", ")));
+            }
+            Some(Some(data)) => {
                 let absent = keys.iter().filter(|key| !data.contains_key(**key));
                 words.extend(absent.map(|key| format!("Secret {name:?} has no key {key:?}: add it")));
             }

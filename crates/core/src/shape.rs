@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use memcached_api::spec::{HighAvailability, MemcachedSpec, Monitoring, STOCK_EXPORTER, Security, Server};
+use memcached_api::spec::{HighAvailability, MemcachedSpec, Monitoring, Security, Server};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::image;
+use crate::settings::Settings;
 use crate::validate::Validated;
 
 /// What shapes the pods of a cache, field by field.
@@ -25,7 +25,7 @@ impl Shape {
     /// The shape of a declaration, with today's defaults.
     pub fn of(cache: &Validated) -> Self {
         let said = said(cache).into_iter().filter(|(_, value)| !is_empty(value));
-        Self { said: said.map(|(name, value)| (name.to_owned(), value)).collect(), meant: defaults() }
+        Self { said: said.map(|(name, value)| (name.to_owned(), value)).collect(), meant: defaults(&cache.settings) }
     }
 
     /// Whether a declaration still says what this one said.
@@ -51,10 +51,10 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn defaults() -> BTreeMap<String, Value> {
+fn defaults(settings: &Settings) -> BTreeMap<String, Value> {
     let mut defaults = BTreeMap::from([
-        ("image".to_owned(), json!(image::DEFAULT)),
-        ("monitoring.exporterImage".to_owned(), json!(STOCK_EXPORTER)),
+        ("image".to_owned(), json!(settings.image)),
+        ("monitoring.exporterImage".to_owned(), json!(settings.exporter_image)),
     ]);
     let server = server_fields(&Server::default());
     defaults.extend(server.into_iter().map(|(name, value)| (name.to_owned(), value)));
@@ -181,6 +181,7 @@ fn security_fields(cache: &Validated, security: &Security) -> Vec<(&'static str,
 mod tests {
     use super::*;
     use crate::fixture::validated;
+    use crate::image;
 
     fn shape(change: impl FnOnce(&mut MemcachedSpec)) -> Shape {
         Shape::of(&validated(change))

@@ -29,7 +29,8 @@ pub struct Facts {
     /// What stands in the way, worst first: a reason and a sentence.
     pub problems: Vec<Problem>,
     pub paused: bool,
-    pub newer_defaults: bool,
+    /// In what this version of the operator would build the pods differently.
+    pub newer_defaults: Vec<String>,
 }
 
 /// Something that is not as declared.
@@ -39,11 +40,19 @@ pub struct Problem {
     pub message: String,
 }
 
-/// How to take newer defaults.
+/// How many differences are told one by one.
+const SHOWN: usize = 8;
+
+/// What newer defaults there are, and how to take them.
 fn newer_defaults_message(facts: &Facts) -> String {
+    let shown = facts.newer_defaults.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let rest = match facts.newer_defaults.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
     format!(
-        "this version of the operator builds pods differently; nothing is restarted for that. To take the new \
-         defaults: kubectl annotate memcached {} --namespace {} --overwrite {}=\"$(date)\"",
+        "this version of the operator builds pods differently ({shown}{rest}); nothing is restarted for that. \
+         To take the new defaults: kubectl annotate memcached {} --namespace {} --overwrite {}=\"$(date)\"",
         facts.name,
         facts.namespace,
         label::RESTART_TRIGGER
@@ -75,7 +84,7 @@ pub fn status(old: Option<&MemcachedStatus>, facts: &Facts, now: Timestamp) -> M
         nodes,
         version: facts.version.clone(),
         phase: Some(phase.into()),
-        pending_defaults: facts.newer_defaults.then(|| newer_defaults_message(facts)),
+        pending_defaults: (!facts.newer_defaults.is_empty()).then(|| newer_defaults_message(facts)),
     }
 }
 

@@ -136,7 +136,7 @@ fn the_time_of_a_condition_moves_only_with_its_status() {
 
 #[test]
 fn newer_defaults_are_announced_with_the_way_to_take_them() {
-    let facts = Facts { newer_defaults: true, ..facts(Some(1), None) };
+    let facts = Facts { newer_defaults: vec!["spec.priority: 1 → 2".into()], ..facts(Some(1), None) };
     let text = status(None, &facts, NOW).pending_defaults.unwrap();
     assert!(text.contains("kubectl annotate memcached sessions --namespace shop"), "{text}");
     assert!(text.contains("memcached.c5c3.io/restart-trigger="), "{text}");

@@ -3,12 +3,12 @@
 use k8s_openapi::api::autoscaling::v2::{HorizontalPodAutoscalerBehavior, MetricSpec};
 use memcached_api::Memcached;
 use memcached_api::spec::{
-    Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, STOCK_EXPORTER, Sasl, SaslMode, Security, Server,
-    Tls, TlsMode,
+    Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, Sasl, SaslMode, Security, Server, Tls, TlsMode,
 };
 
 use crate::image;
 use crate::rule::{self, Violation};
+use crate::settings::Settings;
 
 /// A declaration that Kubernetes has no reason to refuse the children of.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,8 @@ pub struct Validated {
     pub monitoring: Option<Monitoring>,
     pub network_policy: Option<NetworkPolicy>,
     pub paused: bool,
+    /// What is built where the declaration is silent.
+    pub settings: Settings,
     /// The declaration itself, for what needs no resolving.
     pub spec: MemcachedSpec,
 }
@@ -72,15 +74,20 @@ pub fn issued_secret(cache: &str) -> String {
     format!("{cache}-tls")
 }
 
-/// Checks every rule; all violations at once, each naming its field.
+/// Checks every rule; all violations at once, each naming its field. Fills in this version's own defaults.
 pub fn validate(cache: &Memcached) -> Result<Validated, Vec<Violation>> {
+    validate_with(cache, &Settings::default())
+}
+
+/// Checks every rule, and fills in these defaults where the declaration is silent.
+pub fn validate_with(cache: &Memcached, settings: &Settings) -> Result<Validated, Vec<Violation>> {
     let name = cache.metadata.name.clone().unwrap_or_default();
     let violations = rule::check(&name, &cache.spec);
     if !violations.is_empty() {
         return Err(violations);
     }
     let annotations = cache.metadata.annotations.as_ref();
-    let image = resolve_image(&cache.spec);
+    let image = resolve_image(&cache.spec, settings);
     let security = cache.spec.security.clone().unwrap_or_default();
     let Security { pod_security_context: _, container_security_context: _, sasl, tls, network_policy } = security;
     Ok(Validated {
@@ -97,17 +104,18 @@ pub fn validate(cache: &Memcached) -> Result<Validated, Vec<Violation>> {
         monitoring: cache.spec.monitoring.clone().filter(|monitoring| monitoring.enabled),
         network_policy: network_policy.filter(|policy| policy.enabled),
         paused: cache.spec.paused.unwrap_or(false),
+        settings: settings.clone(),
         spec: cache.spec.clone(),
         name,
     })
 }
 
-fn resolve_image(spec: &MemcachedSpec) -> String {
+fn resolve_image(spec: &MemcachedSpec, settings: &Settings) -> String {
     match (&spec.version, &spec.image) {
         // A defaulted image gives way to a version.
         (Some(version), _) => format!("memcached:{version}"),
         (None, Some(image)) if !image.is_empty() => image.clone(),
-        (None, _) => image::DEFAULT.into(),
+        (None, _) => settings.image.clone(),
     }
 }
 
@@ -141,7 +149,13 @@ impl Validated {
     /// The exporter's image.
     pub fn exporter_image(&self) -> Option<&str> {
         let monitoring = self.monitoring.as_ref()?;
-        Some(monitoring.exporter_image.as_deref().filter(|image| !image.is_empty()).unwrap_or(STOCK_EXPORTER))
+        Some(
+            monitoring
+                .exporter_image
+                .as_deref()
+                .filter(|image| !image.is_empty())
+                .unwrap_or(&self.settings.exporter_image),
+        )
     }
 
     /// How many servers the declaration asks for; none where an autoscaler decides.

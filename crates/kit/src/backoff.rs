@@ -62,6 +62,11 @@ impl Backoff {
         self.failures().remove(key);
     }
 
+    /// What made objects fail is over for all of them.
+    pub fn reset_all(&self) {
+        self.failures().clear();
+    }
+
     /// The number of failures before this one, which is counted.
     fn count(&self, key: &str) -> u32 {
         let mut failures = self.failures();

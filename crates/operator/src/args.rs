@@ -1,8 +1,11 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
+use jiff::SignedDuration;
 use operator_kit::admin::BindAddress;
 use operator_kit::telemetry::LogFormat;
 
@@ -66,9 +69,26 @@ pub struct Operator {
     /// How many caches are worked on at once
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,
+    /// How often everything is looked at without being told, like 30s or 10h
+    #[arg(long, default_value = "10h")]
+    pub resync_interval: Interval,
     /// How logs are written
     #[arg(long, value_enum, default_value_t = LogFormat::Human)]
     pub log_format: LogFormat,
+}
+
+/// A span of time of at least a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval(pub Duration);
+
+impl FromStr for Interval {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let span: SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+        let span = Duration::try_from(span).map_err(|error| error.to_string())?;
+        if span < Duration::from_secs(1) { Err("at least 1s".into()) } else { Ok(Self(span)) }
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +102,15 @@ mod tests {
         assert!(!parse(&["--leader-elect=false"]).leader_elect);
         assert!(parse(&["--leader-elect"]).leader_elect);
         assert!(parse(&["--enable-webhooks=true"]).enable_webhooks);
+    }
+
+    #[test]
+    fn an_interval_is_a_number_with_a_unit_and_never_nothing() {
+        assert_eq!("30s".parse(), Ok(Interval(Duration::from_secs(30))));
+        assert_eq!("10h".parse(), Ok(Interval(Duration::from_secs(36_000))));
+        for bad in ["", "0s", "-1s", "1", "soon"] {
+            assert!(bad.parse::<Interval>().is_err(), "{bad}");
+        }
     }
 
     #[test]

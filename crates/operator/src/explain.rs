@@ -5,7 +5,7 @@ use std::io::Read;
 use std::{fs, io};
 
 use memcached_api::Memcached;
-use memcached_core::{build, revision, secret, validate};
+use memcached_core::{Settings, build, revision, secret, validate_with};
 
 use crate::args::Explain;
 
@@ -16,7 +16,7 @@ pub fn print_crd() -> Result<(), Box<dyn Error>> {
 }
 
 /// Prints the children of a declaration, or why there are none.
-pub fn explain(explain: &Explain) -> Result<(), Box<dyn Error>> {
+pub fn explain(explain: &Explain, settings: &Settings) -> Result<(), Box<dyn Error>> {
     let path = &explain.filename;
     let text = if path.as_os_str() == "-" {
         let mut text = String::new();
@@ -28,7 +28,7 @@ pub fn explain(explain: &Explain) -> Result<(), Box<dyn Error>> {
     let mut cache: Memcached =
         serde_saphyr::from_str(&text).map_err(|error| format!("{} is no Memcached: {error}", path.display()))?;
     cache.metadata.namespace.get_or_insert_with(|| "default".into());
-    let validated = validate(&cache).map_err(|violations| {
+    let validated = validate_with(&cache, settings).map_err(|violations| {
         let lines: Vec<String> = violations.iter().map(|violation| format!("\n  {violation}")).collect();
         format!("the declaration cannot work:{}", lines.concat())
     })?;

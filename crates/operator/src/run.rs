@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use kube::{Client, Config};
+use memcached_core::Settings;
 use operator_kit::admin::{Certificate, Protection, Readiness, serve_health, serve_metrics};
 use operator_kit::lease::{self, Leadership, LeaseConfig};
 use operator_kit::metrics::Metrics;
@@ -15,12 +16,12 @@ use crate::memcached;
 const NAME: &str = "memcached-operator";
 
 /// Runs until a signal says stop.
-pub fn run(operator: Operator) -> Result<(), Box<dyn Error>> {
+pub fn run(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Error>> {
     telemetry::init(operator.log_format)?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(operator))
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(operator, settings))
 }
 
-async fn serve(operator: Operator) -> Result<(), Box<dyn Error>> {
+async fn serve(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Error>> {
     let shutdown = shutdown::on_signals()?;
     let config = Config::infer().await.map_err(|error| format!("no cluster to work in: {error}"))?;
     let metrics = Metrics::new("memcached_operator", &[("version", env!("CARGO_PKG_VERSION"))]);
@@ -42,7 +43,7 @@ async fn serve(operator: Operator) -> Result<(), Box<dyn Error>> {
     metrics.show_leadership(leadership.clone());
 
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?operator.watch_namespaces, "starting");
-    memcached::run(&operator, client, metrics, leadership, readiness, shutdown).await;
+    memcached::run(&operator, settings, client, metrics, leadership, readiness, shutdown).await;
     resign.fire();
     if let Some(election) = election {
         tracing::info!(end = ?election.await?, "leadership ended");

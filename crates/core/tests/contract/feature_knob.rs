@@ -27,7 +27,10 @@ fn every_knob_turns_one_thing() {
             ],
         ),
         ("priorityClassName", &["+ template.spec.priorityClassName: cache-critical"]),
-        ("serviceAccountName", &["+ template.spec.serviceAccountName: cache-runner"]),
+        (
+            "serviceAccountName",
+            &["+ template.spec.serviceAccount: cache-runner", "+ template.spec.serviceAccountName: cache-runner"],
+        ),
         ("imagePullSecrets", &["+ template.spec.imagePullSecrets[registry-login].name: registry-login"]),
         ("imagePullPolicy", &["+ server.imagePullPolicy: IfNotPresent"]),
         ("podLabels", &["+ template.metadata.labels.team: checkout"]),

@@ -110,7 +110,7 @@ fn check_settled(user: &Map<String, Value>) -> Result<(), TestCaseError> {
     let first = first_template(&cache);
     let again = decide(&cache, None, first.new_revision.as_slice(), None);
     prop_assert_eq!(again.template, first.template);
-    prop_assert!(again.new_revision.is_none() && !again.newer_defaults);
+    prop_assert!(again.new_revision.is_none() && again.newer_defaults.is_empty());
     Ok(())
 }
 

@@ -91,13 +91,13 @@ fn declaration(part: impl Strategy<Value = Value>) -> impl Strategy<Value = Valu
 
 fn check_settles(cache: &Validated, hash: Option<&str>) -> Result<(), TestCaseError> {
     let first = decide(cache, hash, &[], None);
-    prop_assert!(!first.newer_defaults);
+    prop_assert!(first.newer_defaults.is_empty());
     let Some(revision) = first.new_revision.clone() else {
         return Err(TestCaseError::fail("a new cache has no revision"));
     };
     let again = decide(cache, hash, std::slice::from_ref(&revision), None);
     prop_assert_eq!(&again.template, &first.template);
-    prop_assert!(again.new_revision.is_none() && !again.newer_defaults);
+    prop_assert!(again.new_revision.is_none() && again.newer_defaults.is_empty());
     // A Secret that changes makes a second revision, which settles as well.
     if !mounted(cache).is_empty() {
         let changed = decide(cache, Some("other"), std::slice::from_ref(&revision), None);
@@ -106,7 +106,7 @@ fn check_settles(cache: &Validated, hash: Option<&str>) -> Result<(), TestCaseEr
         let both = [second, revision];
         let settled = decide(cache, Some("other"), &both, None);
         prop_assert_eq!(settled.template, changed.template);
-        prop_assert!(settled.new_revision.is_none() && !settled.newer_defaults);
+        prop_assert!(settled.new_revision.is_none() && settled.newer_defaults.is_empty());
         prop_assert!(outdated(&both).is_empty());
     }
     Ok(())
@@ -118,7 +118,7 @@ fn check_taken_up(before: &Validated, after: &Validated) -> Result<(), TestCaseE
     let kept = decide(before, hash(before), &[], None).new_revision;
     let in_force = decide(after, hash(after), kept.as_slice(), None);
     prop_assert_eq!(in_force.template, decide(after, hash(after), &[], None).template);
-    prop_assert!(!in_force.newer_defaults);
+    prop_assert!(in_force.newer_defaults.is_empty());
     Ok(())
 }
 

@@ -8,6 +8,9 @@ use super::managed::applied;
 /// Fields by which the API server tells elements of a list apart, most telling first.
 const KEYS: [&str; 8] = ["name", "containerPort", "port", "mountPath", "devicePath", "type", "uid", "topologyKey"];
 
+/// Defaults that the API server writes into lists and maps that have one owner.
+const FILLED_IN: [(&str, &str); 3] = [("apiVersion", "v1"), ("divisor", "0"), ("protocol", "TCP")];
+
 /// What says which object is meant; nobody manages it.
 const IDENTITY: [&str; 5] = ["apiVersion", "kind", "name", "namespace", "uid"];
 
@@ -22,7 +25,10 @@ pub fn differs(wish: &Value, live: &DynamicObject, manager: &str) -> bool {
     // Items of a list do not say what they are.
     let is_same = |(key, value): (&String, &Value)| {
         ["apiVersion", "kind"].contains(&key.as_str())
-            || live_value.get(key).map_or_else(|| is_nothing(value), |there| is_covered(value, there))
+            || match live_value.get(key) {
+                Some(there) => is_covered(value, there, below(fields, key)),
+                None => is_nothing(value),
+            }
     };
     !wish.as_object().is_some_and(|fields| fields.iter().all(is_same))
         || has_dropped(fields, wish)
@@ -58,14 +64,23 @@ fn has_lost(fields: &Value, wish: &Value) -> bool {
     }
 }
 
-/// Whether everything wished is there. What is there beyond is somebody else's, or a default.
-fn is_covered(wish: &Value, live: &Value) -> bool {
+/// What we applied below a field.
+fn below<'a>(fields: &'a Value, key: &str) -> Option<&'a Value> {
+    fields.get(format!("f:{key}"))
+}
+
+/// Whether everything wished is there. What is there beyond is somebody else's, or a default; unless the whole list
+/// or map is ours, and then there is nothing beyond.
+fn is_covered(wish: &Value, live: &Value, fields: Option<&Value>) -> bool {
+    // An empty map has no fields below either, but others may have some in it.
+    let is_whole = !is_nothing(wish) && fields.and_then(Value::as_object).is_some_and(Map::is_empty);
     match (wish, live) {
+        (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)) if is_whole => is_same(wish, live),
         (Value::Object(wish), Value::Object(live)) => wish.iter().all(|(key, value)| match live.get(key) {
-            Some(there) => is_covered(value, there),
+            Some(there) => is_covered(value, there, fields.and_then(|fields| below(fields, key))),
             None => is_nothing(value),
         }),
-        (Value::Array(wish), Value::Array(live)) => is_list_covered(wish, live),
+        (Value::Array(wish), Value::Array(live)) => is_list_covered(wish, live, fields),
         (Value::String(wish), Value::String(live)) => wish == live || is_same_quantity(wish, live),
         (Value::Number(_), Value::String(live)) => is_same_quantity(&wish.to_string(), live),
         _ => wish == live,
@@ -73,12 +88,39 @@ fn is_covered(wish: &Value, live: &Value) -> bool {
 }
 
 /// Elements with a key are found by it, wherever they are; others count by their place.
-fn is_list_covered(wish: &[Value], live: &[Value]) -> bool {
+fn is_list_covered(wish: &[Value], live: &[Value], fields: Option<&Value>) -> bool {
+    let entry = |item: &Value| {
+        let mut entries = fields?.as_object()?.iter();
+        entries.find_map(|(step, below)| {
+            let key: Map<String, Value> = serde_json::from_str(step.strip_prefix("k:")?).ok()?;
+            has_key(item, &key).then_some(below)
+        })
+    };
     let key = KEYS.into_iter().find(|key| !wish.is_empty() && wish.iter().all(|item| item.get(key).is_some()));
     let Some(key) = key else {
-        return wish.len() == live.len() && wish.iter().zip(live).all(|(wish, live)| is_covered(wish, live));
+        return wish.len() == live.len() && wish.iter().zip(live).all(|(wish, live)| is_covered(wish, live, None));
     };
-    wish.iter().all(|item| live.iter().any(|there| there.get(key) == item.get(key) && is_covered(item, there)))
+    wish.iter()
+        .all(|item| live.iter().any(|there| there.get(key) == item.get(key) && is_covered(item, there, entry(item))))
+}
+
+/// Whether a list or map that is ours as a whole is exactly as wished, but for what the API server fills in.
+fn is_same(wish: &Value, live: &Value) -> bool {
+    match (wish, live) {
+        (Value::Object(wish), Value::Object(live)) => {
+            let is_filled_in =
+                |key: &str, value: &Value| FILLED_IN.contains(&(key, value.as_str().unwrap_or_default()));
+            wish.iter()
+                .all(|(key, value)| live.get(key).map_or_else(|| is_nothing(value), |there| is_same(value, there)))
+                && live
+                    .iter()
+                    .all(|(key, value)| wish.contains_key(key) || is_nothing(value) || is_filled_in(key, value))
+        }
+        (Value::Array(wish), Value::Array(live)) => {
+            wish.len() == live.len() && wish.iter().zip(live).all(|(wish, live)| is_same(wish, live))
+        }
+        _ => is_covered(wish, live, None),
+    }
 }
 
 /// The API server leaves out what says nothing.
@@ -186,6 +228,21 @@ mod tests {
     }
 
     #[test]
+    fn in_a_list_that_is_ours_as_a_whole_more_than_wished_is_a_difference() {
+        let ours = json!({"f:ingress": {}});
+        let wish = json!({"ingress": [{"ports": [{"port": 1}]}]});
+        assert!(!is_different(&wish, &json!({"ingress": [{"ports": [{"port": 1, "protocol": "TCP"}]}]}), &ours));
+        assert!(is_different(&wish, &json!({"ingress": [{"ports": [{"port": 1}], "from": [{"a": "b"}]}]}), &ours));
+        assert!(is_different(&wish, &json!({"ingress": [{"ports": [{"port": 1}, {"port": 2}]}]}), &ours));
+        let keyed = json!({"f:env": {r#"k:{"name":"A"}"#: {".": {}, "f:name": {}, "f:valueFrom": {"f:ref": {}}}}});
+        let wish = json!({"env": [{"name": "A", "valueFrom": {"ref": {"path": "x"}}}]});
+        let filled_in = json!({"env": [{"name": "A", "valueFrom": {"ref": {"path": "x", "apiVersion": "v1"}}}]});
+        assert!(!is_different(&wish, &filled_in, &keyed));
+        let more = json!({"env": [{"name": "A", "valueFrom": {"ref": {"path": "x", "key": "y"}}}]});
+        assert!(is_different(&wish, &more, &keyed));
+    }
+
+    #[test]
     fn defaults_and_strangers_fields_are_no_difference() {
         let wish = json!({"ports": [{"port": 11211}], "paused": false, "labels": {}});
         let there = json!({"ports": [{"port": 11211, "protocol": "TCP"}, {"port": 1}], "other": 1});
@@ -204,7 +261,7 @@ mod tests {
     fn a_key_that_somebody_added_to_a_map_of_ours_is_a_difference() {
         let wish = json!({"selector": {"a": "b"}});
         let there = json!({"selector": {"a": "b", "x": "y"}});
-        assert!(!is_different(&wish, &there, &json!({"f:selector": {}})), "still ours as a whole");
+        assert!(is_different(&wish, &there, &json!({"f:selector": {}})), "what is ours as a whole has nothing more");
         assert!(is_different(&wish, &there, &json!({"f:other": {}, "f:ports": {}})), "not ours any more");
     }
 

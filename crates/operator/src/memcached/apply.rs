@@ -25,7 +25,8 @@ pub struct Applied {
     pub problems: Vec<Problem>,
     /// How to go on; none if there is nothing to do until something changes.
     pub class: Option<Class>,
-    pub newer_defaults: bool,
+    /// In what this version would build the pods differently.
+    pub newer_defaults: Vec<String>,
     /// Not even the template could be written down.
     pub is_unbegun: bool,
 }
@@ -53,10 +54,14 @@ impl Applied {
 
 /// Applies everything that a declaration asks for and removes what it no longer asks for.
 pub async fn apply(cache: &Validated, in_force: &InForce, observed: &Observed, context: &Context) -> Applied {
-    let mut applied = Applied { newer_defaults: in_force.newer_defaults, ..Applied::default() };
+    let mut applied = Applied { newer_defaults: in_force.newer_defaults.clone(), ..Applied::default() };
     for message in secret::missing(cache, &observed.secrets) {
         // Its watch wakes us.
         applied.problems.push(Problem { reason: reason::SECRET_NOT_FOUND, message });
+    }
+    for message in &observed.unreadable {
+        context.metrics.error(KIND, reason::SECRET_UNREADABLE);
+        applied.problem(reason::SECRET_UNREADABLE, message.clone(), Class::Retry);
     }
     if cache.paused {
         return applied;

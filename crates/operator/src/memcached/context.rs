@@ -10,6 +10,7 @@ use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::events::{Recorder, Reporter};
 use memcached_api::label;
+use memcached_core::Settings;
 use memcached_core::build::Kind;
 use memcached_core::secret::Data;
 use operator_kit::apply::{Applier, newer};
@@ -30,6 +31,8 @@ const PREDECESSORS: [&str; 2] = ["manager", "memcached-operator"];
 
 /// Shared by all rounds.
 pub struct Context {
+    /// The defaults to build by.
+    pub settings: Settings,
     pub applier: Applier,
     pub metrics: Metrics,
     pub backoff: Backoff,
@@ -56,6 +59,7 @@ pub struct Gauges {
 impl Context {
     pub fn new(
         operator: &Operator,
+        settings: &Settings,
         client: Client,
         metrics: Metrics,
         leadership: Leadership,
@@ -75,6 +79,7 @@ impl Context {
         let gauge = |name, help| metrics.gauge_family(name, help);
         let reporter = Reporter { controller: MANAGER.into(), instance: None };
         Self {
+            settings: settings.clone(),
             gauges: Gauges {
                 info: gauge("instance_info", "A cache, with its image and version"),
                 desired: gauge("instance_replicas_desired", "How many servers a cache is to have"),

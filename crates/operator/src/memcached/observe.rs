@@ -13,8 +13,8 @@ use memcached_core::build::{Kind, owner};
 use memcached_core::secret::{self, Data};
 use operator_kit::reference::Seen;
 
+use super::PATIENCE;
 use super::context::Context;
-use super::{Error, PATIENCE};
 
 /// What was seen of a cache.
 pub struct Observed {
@@ -24,6 +24,8 @@ pub struct Observed {
     pub revision_objects: Vec<DynamicObject>,
     pub pods: Vec<Pod>,
     pub secrets: BTreeMap<String, Option<Data>>,
+    /// Secrets that exist, as far as one can tell, but could not be read: their names and why.
+    pub unreadable: Vec<String>,
 }
 
 impl Observed {
@@ -60,7 +62,7 @@ impl Observed {
 }
 
 /// Looks at everything a cache has to do with.
-pub async fn observe(cache: &Memcached, valid: Option<&Validated>, context: &Context) -> Result<Observed, Error> {
+pub async fn observe(cache: &Memcached, valid: Option<&Validated>, context: &Context) -> Observed {
     let (namespace, name) = (cache.namespace().unwrap_or_default(), cache.name_any());
     let children: BTreeMap<Kind, DynamicObject> = Kind::ALL
         .into_iter()
@@ -74,14 +76,16 @@ pub async fn observe(cache: &Memcached, valid: Option<&Validated>, context: &Con
     };
     let revision_objects: Vec<DynamicObject> =
         context.revisions(&namespace, &name).into_iter().filter(is_usable).collect();
-    Ok(Observed {
+    let (secrets, unreadable) = observe_secrets(&namespace, &name, valid, context).await;
+    Observed {
         deployment: children.get(&Kind::Deployment).and_then(typed),
         revisions: revision_objects.iter().filter_map(typed).collect(),
         pods: context.pods(&namespace, &name).iter().filter_map(typed).collect(),
-        secrets: observe_secrets(&namespace, &name, valid, context).await?,
+        secrets,
+        unreadable,
         children,
         revision_objects,
-    })
+    }
 }
 
 /// An object as its own type.
@@ -94,23 +98,27 @@ async fn observe_secrets(
     cache: &str,
     valid: Option<&Validated>,
     context: &Context,
-) -> Result<BTreeMap<String, Option<Data>>, Error> {
+) -> (BTreeMap<String, Option<Data>>, Vec<String>) {
+    let (mut secrets, mut unreadable) = (BTreeMap::new(), Vec::new());
     let Some(valid) = valid else {
-        return Ok(BTreeMap::new());
+        return (secrets, unreadable);
     };
     let mounted = secret::mounted(valid);
     let names: BTreeSet<String> = mounted.keys().cloned().collect();
     context.secrets.refer(namespace, cache, &names);
-    let mut secrets = BTreeMap::new();
     for name in names {
-        let data = observe_secret(namespace, &name, context).await?;
-        secrets.insert(name, data);
+        match observe_secret(namespace, &name, context).await {
+            Ok(data) => {
+                secrets.insert(name, data);
+            }
+            Err(why) => unreadable.push(format!("Secret {name:?} cannot be read: {why}")),
+        }
     }
-    Ok(secrets)
+    (secrets, unreadable)
 }
 
 /// The values of a Secret; read only when its version is not the one that was read before.
-async fn observe_secret(namespace: &str, name: &str, context: &Context) -> Result<Option<Data>, Error> {
+async fn observe_secret(namespace: &str, name: &str, context: &Context) -> Result<Option<Data>, String> {
     let key = (namespace.to_owned(), name.to_owned());
     let known = context.secret_data.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
     match (context.secrets.seen(namespace, name), known) {
@@ -119,8 +127,13 @@ async fn observe_secret(namespace: &str, name: &str, context: &Context) -> Resul
         _ => {}
     }
     let api: Api<Secret> = Api::namespaced(context.applier.client().clone(), namespace);
-    let read = tokio::time::timeout(PATIENCE, api.get_opt(name)).await.map_err(|_| Error::NoAnswer)?;
-    let secret = read.map_err(|source| Error::Secret { name: name.to_owned(), source: Box::new(source) })?;
+    let read = tokio::time::timeout(PATIENCE, api.get_opt(name)).await.map_err(|_| "the API server does not answer")?;
+    let secret = read.map_err(|error| match error {
+        kube::Error::Api(status) if status.code == 403 => {
+            format!("{}: give the operator its rights on Secrets back", status.message)
+        }
+        error => error.to_string(),
+    })?;
     let Some(secret) = secret else {
         return Ok(None);
     };

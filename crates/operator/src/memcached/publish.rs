@@ -74,7 +74,7 @@ fn facts(cache: &Memcached, valid: Option<&Validated>, observed: &Observed, appl
         pods: observed.pods.clone(),
         problems: applied.problems.clone(),
         paused: cache.spec.paused.unwrap_or(false),
-        newer_defaults: applied.newer_defaults,
+        newer_defaults: applied.newer_defaults.clone(),
     }
 }
 

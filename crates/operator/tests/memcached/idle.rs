@@ -1,4 +1,4 @@
-//! Converged caches cost nothing: no write while idle, after a restart, after a change of leaders.
+//! Converged caches cost nothing: no write while idle, after a look at everything, a restart, a change of leaders.
 
 use std::time::Duration;
 
@@ -52,7 +52,8 @@ fn shapes() -> Vec<Value> {
 
 #[tokio::test]
 async fn nothing_is_written_without_need() {
-    let arena = Arena::start(&["--leader-elect=true"]).await;
+    // Everything is looked at again every five seconds, whether or not anything happened.
+    let arena = Arena::start(&["--leader-elect=true", "--resync-interval=5s"]).await;
     let place = arena.namespace("idle").await;
     let mut names = Vec::new();
     for (number, spec) in shapes().into_iter().cycle().take(20).enumerate() {
@@ -73,6 +74,9 @@ async fn nothing_is_written_without_need() {
     let mark = arena.cluster.audit().mark().unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(arena.writes_since(mark, place.name()), [""; 0], "while idle");
+    let log = arena.operator.lock().unwrap().as_ref().unwrap().log();
+    let looks = log.matches("looking at everything").count();
+    assert!(looks >= 5, "a forced look every five seconds, but only {looks}:\n{log}");
 
     arena.stop_operator();
     arena.start_operator(&["--leader-elect=true"]);

@@ -1,11 +1,12 @@
 //! The kind `Memcached` on a real API server with real controllers, by the operator's own program and RBAC.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::needless_pass_by_value, reason = "a JSON literal reads best without a reference")]
 
 mod basics;
 mod deletion;
 mod drift;
-mod features;
+mod feature;
 mod harness;
 mod idle;
 mod optional;

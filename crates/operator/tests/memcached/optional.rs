@@ -2,22 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Arena, Place, condition};
-
-fn definition(group: &str, kind: &str, plural: &str) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            }],
-        },
-    })
-}
+use crate::harness::{Arena, Place, condition, optional};
 
 fn asking_for_both() -> Value {
     json!({
@@ -41,8 +26,9 @@ async fn missing_kinds_are_told_and_picked_up_without_a_restart() {
     assert_eq!(condition(&cache, "Degraded")["status"], "True");
     place.eventually("deployment", "sessions", "made all the same", |d| d["metadata"]["uid"].is_string()).await;
 
-    place.create(&definition("monitoring.coreos.com", "ServiceMonitor", "servicemonitors"));
-    place.create(&definition("cert-manager.io", "Certificate", "certificates"));
+    for kind in optional::definitions() {
+        place.create(&kind);
+    }
     let monitor = place
         .eventually("servicemonitors.monitoring.coreos.com", "sessions", "made", |m| m["spec"]["endpoints"].is_array())
         .await;

@@ -19,54 +19,55 @@ async fn a_restart_trigger_restarts() {
     place.ready("sessions").await;
 }
 
-/// Rewrites the kept template as an operator with other defaults would have written it.
-fn pretend_other_defaults(place: &crate::harness::Place<'_>) {
-    let text = place.namespace.kubectl(&["get", "controllerrevisions", "--output", "json"]).unwrap();
-    let list: Value = serde_json::from_str(&text).unwrap();
-    let is_ours = |r: &&Value| r["metadata"]["labels"]["memcached.c5c3.io/template-of"] == "sessions";
-    let mut revision = list["items"].as_array().unwrap().iter().find(is_ours).unwrap().clone();
-    let name = revision["metadata"]["name"].as_str().unwrap().to_owned();
-    place.namespace.kubectl(&["delete", "controllerrevision", &name]).unwrap();
-    revision["data"]["template"]["spec"]["containers"][0]["readinessProbe"]["periodSeconds"] = json!(7);
-    for field in ["resourceVersion", "uid", "creationTimestamp", "managedFields"] {
-        revision["metadata"].as_object_mut().unwrap().remove(field);
-    }
-    place.create(&revision);
-}
-
 #[tokio::test]
-async fn other_defaults_restart_nothing_and_are_taken_on_request() {
+async fn an_operator_with_other_defaults_restarts_nothing_and_says_what_it_would_change() {
     let arena = Arena::without_operator().await;
     arena.start_operator(&["--leader-elect=false"]);
     let place = arena.namespace("upgrade").await;
-    place.declare("sessions", json!({"replicas": 1})).await;
+    place.declare("sessions", json!({"replicas": 2})).await;
+    // Another field said, another default taken.
+    place.declare("own", json!({"replicas": 1, "image": "memcached:1.6"})).await;
     place.ready("sessions").await;
-    // The older operator: same declaration, another template, pods and all.
+    place.ready("own").await;
+    let before = ["sessions", "own"].map(|name| place.get("deployment", name).unwrap());
     arena.stop_operator();
-    pretend_other_defaults(&place);
-    let older = json!({"spec": {"template": {"spec": {"containers": [
-        {"name": "memcached", "readinessProbe": {"periodSeconds": 7}},
-    ]}}}});
-    let patch = older.to_string();
-    place.namespace.kubectl(&["patch", "deployment", "sessions", "--type=strategic", "--patch", &patch]).unwrap();
-    place.namespace.kubectl(&["rollout", "status", "deployment/sessions", "--timeout=60s"]).unwrap();
-    let before = place.get("deployment", "sessions").unwrap();
-    arena.start_operator(&["--leader-elect=false"]);
-    let cache = place
-        .eventually("memcached", "sessions", "told of newer defaults", |c| c["status"]["pendingDefaults"].is_string())
-        .await;
-    assert!(is(&cache, "Available", "True"));
-    let after = place.get("deployment", "sessions").unwrap();
-    assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"], "no pod changes");
+    arena.start_other_version(&["--leader-elect=false"]);
+    let announced = |cache: &Value| cache["status"]["pendingDefaults"].is_string();
+    let cache = place.eventually("memcached", "sessions", "told of newer defaults", announced).await;
+    let message = cache["status"]["pendingDefaults"].as_str().unwrap().to_owned();
+    let image = "spec.containers.memcached.image: memcached:1.6 → memcached:1.6.45";
+    let probe = "spec.containers.memcached.readinessProbe.periodSeconds: 5 → 3";
+    assert!(message.contains(image) && message.contains(probe), "{message}");
+    let own = place.eventually("memcached", "own", "told of newer defaults", announced).await;
+    let message = own["status"]["pendingDefaults"].as_str().unwrap().to_owned();
+    assert!(!message.contains(image) && message.contains(probe), "what was said stays: {message}");
+    assert!(is(&cache, "Ready", "True"));
+    // Not even a change that shapes no pods.
+    place.declare("sessions", json!({"replicas": 3})).await;
+    place.ready("sessions").await;
+    for (name, before) in ["sessions", "own"].iter().zip(&before) {
+        let after = place.get("deployment", name).unwrap();
+        assert_eq!(after["spec"]["template"], before["spec"]["template"], "no pod changes");
+    }
+    take_new_defaults(&place).await;
+}
 
-    place.namespace.kubectl(&["annotate", "memcached", "sessions", "memcached.c5c3.io/restart-trigger=new"]).unwrap();
+async fn take_new_defaults(place: &crate::harness::Place<'_>) {
+    let before = place.get("memcached", "sessions").unwrap();
+    let message = before["status"]["pendingDefaults"].as_str().unwrap();
+    // Exactly as the status says.
+    let command = message.split("kubectl ").nth(1).unwrap().replace("\"$(date)\"", "now");
+    let words: Vec<&str> = command.split_whitespace().collect();
+    place.namespace.kubectl(&words).unwrap();
     let taken = place
-        .eventually("deployment", "sessions", "the new defaults", |d| {
-            d["spec"]["template"]["metadata"]["annotations"]["memcached.c5c3.io/restart-trigger"] == "new"
-        })
+        .eventually("deployment", "sessions", "the new defaults", |d| server(d)["image"] == "memcached:1.6.45")
         .await;
-    assert_eq!(server(&taken)["readinessProbe"]["periodSeconds"], 5);
+    assert_eq!(server(&taken)["readinessProbe"]["periodSeconds"], 3);
+    assert_eq!(taken["spec"]["replicas"], 3);
+    place.ready("sessions").await;
     place.eventually("memcached", "sessions", "up to date", |c| c["status"]["pendingDefaults"].is_null()).await;
+    let own = place.get("deployment", "own").unwrap();
+    assert_eq!(server(&own)["readinessProbe"]["periodSeconds"], 5, "only who was told");
 }
 
 #[tokio::test]

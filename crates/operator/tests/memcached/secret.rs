@@ -65,3 +65,32 @@ async fn only_referenced_secrets_are_read_each_by_its_name() {
         assert_ne!(request.name, "private");
     }
 }
+
+#[tokio::test]
+async fn a_secret_that_may_not_be_read_is_told_and_keeps_nothing_else_from_being_made() {
+    let arena = Arena::without_operator().await;
+    let role = arena.cluster.kubectl(&["get", "clusterrole", "memcached-operator", "--output", "json"]).unwrap();
+    let mut role: Value = serde_json::from_str(&role).unwrap();
+    role["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["secrets"]));
+    let patch = json!({"rules": role["rules"]}).to_string();
+    arena.cluster.kubectl(&["patch", "clusterrole", "memcached-operator", "--type=merge", "--patch", &patch]).unwrap();
+    arena.start_operator(&["--leader-elect=false"]);
+    let place = arena.namespace("forbidden").await;
+    place.create(&json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds"}, "stringData": {"password-file": "u:1"},
+    }));
+    place.declare("sessions", with_password()).await;
+    let cache = place
+        .eventually("memcached", "sessions", "told", |c| condition(c, "Degraded")["reason"] == "SecretUnreadable")
+        .await;
+    let message = condition(&cache, "Degraded")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("\"creds\"") && message.contains("rights on Secrets"), "{message}");
+    place.eventually("service", "sessions", "made all the same", |s| s["metadata"]["uid"].is_string()).await;
+    place.eventually("deployment", "sessions", "made all the same", |d| d["metadata"]["uid"].is_string()).await;
+
+    let file = crate::harness::manifest("config/rbac/cluster.yaml");
+    let apply = ["apply", "--server-side", "--force-conflicts", "--filename", &file];
+    arena.cluster.kubectl(&apply).unwrap();
+    place.eventually("deployment", "sessions", "the hash of what was read", |d| hash(d).is_string()).await;
+    place.eventually("memcached", "sessions", "healed", |c| condition(c, "Degraded")["reason"] == "NotDegraded").await;
+}

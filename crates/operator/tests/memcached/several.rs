@@ -3,28 +3,58 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testbed::wait;
+use testbed::{User, wait};
 
 use crate::harness::{Arena, OPERATOR, Operator, PATIENCE, manifest};
 
+/// A replica under a name of its own, so that the audit log tells who wrote.
+fn replica(arena: &Arena, name: &str) -> Operator {
+    let user = User::new(name);
+    let subject = format!("--user={name}");
+    let bind = |kind: &str, rest: &[&str]| {
+        let binding = format!("{name}-{}", kind.to_lowercase());
+        arena.cluster.kubectl(&[&["create", kind, &binding, &subject], rest].concat()).unwrap();
+    };
+    bind("clusterrolebinding", &["--clusterrole=memcached-operator"]);
+    let namespace = "--namespace=memcached-operator-system";
+    bind("rolebinding", &["--role=memcached-operator-leader", namespace]);
+    let program = env!("CARGO_BIN_EXE_memcached-operator");
+    Operator::start_as(&user, program, &arena.cluster, &["--leader-elect=true", "--resync-interval=2s"])
+}
+
 #[tokio::test]
-async fn another_replica_takes_over_when_the_leader_is_killed() {
-    let arena = Arena::start(&["--leader-elect=true"]).await;
+async fn one_of_two_replicas_writes_and_the_other_takes_over_when_it_is_killed() {
+    let arena = Arena::without_operator().await;
     let place = arena.namespace("leader").await;
-    place.declare("first", json!({"replicas": 1})).await;
-    place.ready("first").await;
-    let mut second = Operator::start(&arena.cluster, &["--leader-elect=true"]);
+    let mark = arena.cluster.audit().mark().unwrap();
+    let first = replica(&arena, "replica-one");
+    place.declare("before", json!({"replicas": 1})).await;
+    place.ready("before").await;
+    let mut second = replica(&arena, "replica-two");
     wait::until("the second to wait", PATIENCE, async || {
-        let log = second.log();
-        if log.contains("starting") { Ok(()) } else { Err(log) }
+        let requests = arena.cluster.audit().requests_since(mark).unwrap();
+        let has_watched = requests.iter().any(|r| r.user == "replica-two" && r.verb == "watch");
+        if has_watched && second.log().contains("starting") { Ok(()) } else { Err(second.log()) }
     })
     .await
     .unwrap();
-    assert!(!second.log().contains("leading"), "one leads");
-    arena.stop_operator();
-    place.declare("second", json!({"replicas": 1})).await;
-    place.ready("second").await;
-    assert!(second.log().contains("leading") && second.is_running());
+    // Something to do for whoever thinks it is theirs.
+    place.declare("meanwhile", json!({"replicas": 1})).await;
+    place.ready("meanwhile").await;
+    place.namespace.kubectl(&["delete", "service", "before"]).unwrap();
+    place.eventually("service", "before", "made again", |service| service["metadata"]["uid"].is_string()).await;
+    assert!(!arena.writes_of("replica-one", mark, place.name()).is_empty());
+    assert_eq!(arena.writes_of("replica-two", mark, place.name()), [""; 0], "one writes");
+
+    drop(first);
+    let mark = arena.cluster.audit().mark().unwrap();
+    place.declare("after", json!({"replicas": 1})).await;
+    place.ready("after").await;
+    assert!(second.is_running());
+    assert!(!arena.writes_of("replica-two", mark, place.name()).is_empty());
+    let others: Vec<_> = arena.writes_of("replica-two", mark, place.name());
+    let others: Vec<_> = others.iter().filter(|write| !write.contains("/after")).collect();
+    assert!(others.is_empty(), "taking over writes nothing by itself: {others:?}");
 }
 
 #[tokio::test]

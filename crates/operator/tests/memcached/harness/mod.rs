@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test binary uses another part")]
 
+pub mod optional;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -38,7 +40,10 @@ impl Arena {
         if let Some(arena) = shared.upgrade() {
             return arena;
         }
-        let arena = Arc::new(Self::start(&["--leader-elect=false"]).await);
+        let arena = Self::without_operator().await;
+        arena.create(&optional::definitions());
+        arena.start_operator(&["--leader-elect=false"]);
+        let arena = Arc::new(arena);
         *shared = Arc::downgrade(&arena);
         arena
     }
@@ -65,8 +70,25 @@ impl Arena {
         Self { cluster, operator: std::sync::Mutex::new(None) }
     }
 
+    /// Creates objects in no namespace.
+    pub fn create(&self, objects: &[Value]) {
+        for object in objects {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(object.to_string().as_bytes()).unwrap();
+            self.cluster.kubectl(&["create", "--filename", file.path().to_str().unwrap()]).unwrap();
+        }
+    }
+
     pub fn start_operator(&self, arguments: &[&str]) {
         let operator = Operator::start(&self.cluster, arguments);
+        *self.operator.lock().unwrap() = Some(operator);
+    }
+
+    /// The same operator in another version, with other defaults.
+    pub fn start_other_version(&self, arguments: &[&str]) {
+        let account = User::service_account("memcached-operator-system", "memcached-operator");
+        let program = env!("CARGO_BIN_EXE_memcached-operator-with-other-defaults");
+        let operator = Operator::start_as(&account, program, &self.cluster, arguments);
         *self.operator.lock().unwrap() = Some(operator);
     }
 
@@ -80,8 +102,13 @@ impl Arena {
 
     /// The operator's writes in a namespace since a mark, but for leases and Events.
     pub fn writes_since(&self, mark: testbed::audit::Mark, namespace: &str) -> Vec<String> {
+        self.writes_of(OPERATOR, mark, namespace)
+    }
+
+    /// The same for a replica that has a name of its own.
+    pub fn writes_of(&self, user: &str, mark: testbed::audit::Mark, namespace: &str) -> Vec<String> {
         let requests = self.cluster.audit().requests_since(mark).unwrap();
-        let writes = requests.into_iter().filter(|r| r.user == OPERATOR && r.is_write() && r.namespace == namespace);
+        let writes = requests.into_iter().filter(|r| r.user == user && r.is_write() && r.namespace == namespace);
         let writes = writes.filter(|r| !["leases", "events"].contains(&r.resource.as_str()));
         writes.map(|r| format!("{} {} {}/{}", r.verb, r.resource, r.namespace, r.name)).collect()
     }
@@ -95,13 +122,18 @@ pub struct Operator {
 
 impl Operator {
     pub fn start(cluster: &ControlPlane, arguments: &[&str]) -> Self {
-        let user = User::service_account("memcached-operator-system", "memcached-operator");
-        let kubeconfig = cluster.kubeconfig_as(&user).unwrap();
+        let account = User::service_account("memcached-operator-system", "memcached-operator");
+        Self::start_as(&account, env!("CARGO_BIN_EXE_memcached-operator"), cluster, arguments)
+    }
+
+    /// Another build of the operator, or one under another name.
+    pub fn start_as(user: &User, program: &str, cluster: &ControlPlane, arguments: &[&str]) -> Self {
+        let kubeconfig = cluster.kubeconfig_as(user).unwrap();
         let log = cluster.state().dir.join("logs").join(format!("operator-{}.log", rand()));
         let file = File::create(&log).unwrap();
         let mut command = Command::new("setpriv");
         command
-            .args(["--pdeathsig", "KILL", "--", env!("CARGO_BIN_EXE_memcached-operator")])
+            .args(["--pdeathsig", "KILL", "--", program])
             .args(arguments)
             .args(off("--metrics-bind-address", arguments))
             .args(off("--health-probe-bind-address", arguments))

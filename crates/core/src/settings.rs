@@ -1,0 +1,30 @@
+//! What an operator decides where a declaration is silent. Another version may decide otherwise: that alone
+//! restarts nothing (see [`crate::revision`]).
+
+use memcached_api::spec::STOCK_EXPORTER;
+
+use crate::image;
+
+/// The defaults that shape pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// memcached's image.
+    pub image: String,
+    /// The exporter's image.
+    pub exporter_image: String,
+    /// Seconds before and between the looks that decide about readiness.
+    pub readiness_seconds: i32,
+    /// Seconds before and between the looks that decide about a restart.
+    pub liveness_seconds: i32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            image: image::DEFAULT.into(),
+            exporter_image: STOCK_EXPORTER.into(),
+            readiness_seconds: 5,
+            liveness_seconds: 10,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The operator as a library: `main` is this with the defaults of this version.
+
+mod args;
+mod explain;
+mod memcached;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use memcached_core::Settings;
+use operator_kit::telemetry::Chain;
+
+/// Does what the command line says, building pods by these defaults.
+pub fn main(settings: &Settings) -> ExitCode {
+    let cli = args::Cli::parse();
+    let outcome = match &cli.command {
+        Some(args::Command::Crd) => explain::print_crd(),
+        Some(args::Command::Explain(explain)) => explain::explain(explain, settings),
+        None => run::run(cli.operator, settings),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", Chain(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}

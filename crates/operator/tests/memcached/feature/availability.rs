@@ -1,0 +1,92 @@
+//! Spreading, disruption budget, graceful shutdown, pacing.
+
+use serde_json::{Value, json};
+
+use super::{child, deployment, pod, server, shows};
+
+fn available(section: Value) -> Value {
+    json!({"replicas": 0, "highAvailability": section})
+}
+
+#[tokio::test]
+async fn soft_anti_affinity() {
+    let term = "/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/0";
+    let seen = [
+        pod(&format!("{term}/weight"), json!(100), json!(null)),
+        pod(&format!("{term}/podAffinityTerm/topologyKey"), json!("kubernetes.io/hostname"), json!(null)),
+        pod("/affinity", preferred("older"), json!(null)),
+    ];
+    shows("soft", available(json!({"antiAffinityPreset": "soft"})), json!({}), &seen[..2]).await;
+    // The section alone is enough.
+    shows("soft", available(json!({})), json!({}), &seen[..2]).await;
+}
+
+fn preferred(name: &str) -> Value {
+    json!({"matchLabels": {"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": name}})
+}
+
+#[tokio::test]
+async fn hard_anti_affinity_and_a_rollout_that_cannot_deadlock() {
+    let term = "/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/0/topologyKey";
+    let rolling = |surge: i32, unavailable: i32| json!({"maxSurge": surge, "maxUnavailable": unavailable});
+    let seen = [
+        pod(term, json!("kubernetes.io/hostname"), json!(null)),
+        deployment("/spec/strategy/rollingUpdate", rolling(0, 1), rolling(1, 0)),
+    ];
+    shows("hard", available(json!({"antiAffinityPreset": "hard"})), json!({}), &seen).await;
+}
+
+#[tokio::test]
+async fn topology_spread() {
+    let constraint = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"});
+    let selector = "/topologySpreadConstraints/0/labelSelector/matchLabels/app.kubernetes.io~1name";
+    let seen = [
+        pod("/topologySpreadConstraints/0/topologyKey", json!("zone"), json!(null)),
+        pod(selector, json!("memcached"), json!(null)),
+    ];
+    shows("spread", available(json!({"topologySpreadConstraints": [constraint]})), json!({}), &seen).await;
+}
+
+#[tokio::test]
+async fn disruption_budget() {
+    let budget = |section: Value| json!({"replicas": 3, "highAvailability": {"podDisruptionBudget": section}});
+    let off = budget(json!({"enabled": false, "minAvailable": 2}));
+    let seen = [
+        child("PodDisruptionBudget", "/spec/minAvailable", json!(2), json!(null)),
+        child("PodDisruptionBudget", "/spec/maxUnavailable", json!(null), json!(null)),
+        child("PodDisruptionBudget", "/kind", json!("PodDisruptionBudget"), json!(null)),
+    ];
+    shows("budget", budget(json!({"enabled": true, "minAvailable": 2})), off, &seen).await;
+    // From one to the other: the API server refuses an object with both.
+    let seen = [
+        child("PodDisruptionBudget", "/spec/maxUnavailable", json!("30%"), json!(null)),
+        child("PodDisruptionBudget", "/spec/minAvailable", json!(null), json!(1)),
+    ];
+    let on = budget(json!({"enabled": true, "maxUnavailable": "30%"}));
+    shows("budget", on, budget(json!({"enabled": true, "minAvailable": 1})), &seen).await;
+}
+
+#[tokio::test]
+async fn graceful_shutdown() {
+    let hook = "/lifecycle/preStop/exec/command";
+    let seen = [
+        server(hook, json!(["sleep", "5"]), json!(["sleep", "10"])),
+        pod("/terminationGracePeriodSeconds", json!(20), json!(30)),
+    ];
+    let on = json!({"enabled": true, "preStopDelaySeconds": 5, "terminationGracePeriodSeconds": 20});
+    let defaults = json!({"enabled": true});
+    let of = |shutdown: Value| available(json!({"gracefulShutdown": shutdown}));
+    shows("shutdown", of(on.clone()), of(defaults), &seen).await;
+    let seen = [server(hook, json!(["sleep", "5"]), json!(null))];
+    shows("shutdown", of(on), of(json!({"enabled": false})), &seen).await;
+}
+
+#[tokio::test]
+async fn pacing() {
+    let seen = [
+        deployment("/spec/minReadySeconds", json!(7), json!(null)),
+        deployment("/spec/progressDeadlineSeconds", json!(120), json!(600)),
+    ];
+    let rollout = json!({"minReadySeconds": 7, "progressDeadlineSeconds": 120});
+    shows("pacing", json!({"workload": {"type": "Deployment", "rollout": rollout}}), json!({}), &seen).await;
+}
