@@ -127,8 +127,8 @@ async fn zero_and_back() {
     stage.declare(&json!({"replicas": 1}));
     stage.ready().await;
     stage.declare(&json!({"replicas": 0}));
-    let none = |cache: &Value| cache["status"]["replicas"] == 0 && verdict(cache, "Available").0 == "False";
-    let cache = stage.until("empty", none).await;
+    let is_empty = |cache: &Value| cache["status"]["replicas"] == 0 && verdict(cache, "Available").0 == "False";
+    let cache = stage.until("empty", is_empty).await;
     assert_eq!(verdict(&cache, "Ready").1, "MemcachedNotReady");
     assert_eq!(verdict(&cache, "Degraded").1, "NotDegraded");
     stage.declare(&json!({"replicas": 1}));
