@@ -144,7 +144,7 @@ async fn a_loaded_image_of_a_static_binary_runs() {
         testbed::store::Store::new(testbed::home::Home::locate().unwrap(), testbed::progress::Progress::hidden());
     let busybox = store.ensure(&testbed::artifact::Artifact::debian("busybox-static", &["busybox"])).unwrap();
     let archive = std::env::temp_dir().join(format!("e2e-load-{}.tar", std::process::id()));
-    testbed::oci::image_of_binary(&busybox.join("busybox"), "example.org/own/tool:1", &archive).unwrap();
+    testbed::oci::image_of_binaries(&[busybox.join("busybox")], "example.org/own/tool:1", &archive).unwrap();
     node.load(&archive).unwrap();
     std::fs::remove_file(&archive).unwrap();
     let tool = json!({

@@ -17,6 +17,7 @@ pub mod oci;
 pub mod pki;
 pub mod program;
 pub mod progress;
+pub mod server;
 pub mod store;
 pub mod wait;
 
@@ -26,3 +27,4 @@ pub use cluster::node::Node;
 pub use error::{Error, Result};
 pub use pki::User;
 pub use program::spawn;
+pub use server::Server;

@@ -58,18 +58,49 @@ impl Config {
     }
 }
 
-/// Turns a static binary into an image of nothing else, for example the operator's.
-pub fn image_of_binary(binary: &Path, name: &str, archive: &Path) -> Result<()> {
-    let program = binary
-        .file_name()
-        .and_then(|n| n.to_str())
-        .ok_or_else(|| Error::Other(format!("{} is not a program", binary.display())))?;
+/// Turns static binaries into an image of nothing else, for example the operator's; the first is what it starts.
+pub fn image_of_binaries(binaries: &[impl AsRef<Path>], name: &str, archive: &Path) -> Result<()> {
     let parent = archive.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
     let mut layer = Layer::create(parent)?;
-    layer.file(program, 0o755, binary)?;
-    let config = Config::new(&[name]).entrypoint(&[&format!("/{program}")]);
-    layer.into_archive(&config, archive)
+    let mut programs = Vec::new();
+    for binary in binaries.iter().map(AsRef::as_ref) {
+        let program = binary
+            .file_name()
+            .and_then(|n| n.to_str())
+            .ok_or_else(|| Error::Other(format!("{} is not a program", binary.display())))?;
+        layer.file(program, 0o755, binary)?;
+        programs.push(format!("/{program}"));
+    }
+    let first = programs.first().ok_or_else(|| Error::Other("an image of no program".into()))?;
+    layer.into_archive(&Config::new(&[name]).entrypoint(&[first]), archive)
+}
+
+/// Unpacks the wanted files of an archive made here, links included, into `out`.
+pub fn unpack(archive: impl Read, out: &Path, is_wanted: impl Fn(&Path) -> bool) -> io::Result<()> {
+    let mut layers: Vec<String> = Vec::new();
+    for entry in tar::Archive::new(archive).entries()? {
+        let entry = entry?;
+        let path = entry.path()?.to_string_lossy().into_owned();
+        if path == "manifest.json" {
+            // It is written before what it names.
+            let manifest: Value = serde_json::from_reader(entry)?;
+            layers = serde_json::from_value(manifest.pointer("/0/Layers").cloned().unwrap_or_default())?;
+        } else if layers.contains(&path) {
+            unpack_layer(entry, out, &is_wanted)?;
+        }
+    }
+    Ok(())
+}
+
+fn unpack_layer(layer: impl Read, out: &Path, is_wanted: impl Fn(&Path) -> bool) -> io::Result<()> {
+    for entry in tar::Archive::new(layer).entries()? {
+        let mut entry = entry?;
+        if is_wanted(&entry.path()?) {
+            entry.unpack_in(out)?;
+        }
+    }
+    Ok(())
 }
 
 /// The files of an image; the same files always make the same bytes.
@@ -265,7 +296,7 @@ mod tests {
         let binary = dir.path().join("memcached-operator");
         fs::write(&binary, "a static binary").unwrap();
         let archive = dir.path().join("out/image.tar");
-        image_of_binary(&binary, "example.org/operator:dev", &archive).unwrap();
+        image_of_binaries(&[&binary], "example.org/operator:dev", &archive).unwrap();
         let entries = archived(&archive);
         let blobs: Vec<_> = entries.iter().filter(|(path, _)| path.starts_with("blobs")).collect();
         assert_eq!(blobs.len(), 3);
@@ -274,6 +305,24 @@ mod tests {
         }
         let index: Value = serde_json::from_slice(&entries[1].1).unwrap();
         assert_eq!(index["manifests"][0]["annotations"]["io.containerd.image.name"], "example.org/operator:dev");
+    }
+
+    #[test]
+    fn several_binaries_share_an_image_and_the_first_is_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let binaries = ["one", "two"].map(|name| dir.path().join(name));
+        for binary in &binaries {
+            fs::write(binary, "a static binary").unwrap();
+        }
+        let archive = dir.path().join("image.tar");
+        image_of_binaries(&binaries, "example.org/both:dev", &archive).unwrap();
+        let config: Value = serde_json::from_slice(&archived(&archive)[4].1).unwrap();
+        assert_eq!(config["config"]["Entrypoint"], json!(["/one"]));
+        let out = dir.path().join("out");
+        fs::create_dir(&out).unwrap();
+        unpack(File::open(&archive).unwrap(), &out, |path| path == Path::new("two")).unwrap();
+        assert_eq!(fs::read_to_string(out.join("two")).unwrap(), "a static binary");
+        assert!(!out.join("one").exists());
     }
 
     #[test]

@@ -30,17 +30,25 @@ pub enum Image {
 /// The image that containerd starts for every pod.
 pub const PAUSE: &str = "registry.k8s.io/pause:3.10";
 
+/// The memcached that `memcached:1.6` is.
+pub const MEMCACHED: &str = "1.6.45";
+
 /// memcached as users name it: the newest that Debian has, and an older one to upgrade from.
 pub fn memcached_images() -> Vec<Artifact> {
-    let image = |suite, version: &'static str, names| Artifact {
+    vec![newest_memcached_image(), image("trixie", "1.6.38", &["docker.io/library/memcached:1.6.38"])]
+}
+
+/// The newest of them.
+pub fn newest_memcached_image() -> Artifact {
+    image("forky", MEMCACHED, &["docker.io/library/memcached:1.6", "docker.io/library/memcached:1.6.45"])
+}
+
+fn image(suite: &'static str, version: &'static str, names: &'static [&'static str]) -> Artifact {
+    Artifact {
         name: "memcached-image".into(),
-        version: String::from(version),
+        version: version.into(),
         recipe: Recipe::Image(Image::Memcached { suite, version, names }),
-    };
-    vec![
-        image("forky", "1.6.45", &["docker.io/library/memcached:1.6", "docker.io/library/memcached:1.6.45"]),
-        image("trixie", "1.6.38", &["docker.io/library/memcached:1.6.38"]),
-    ]
+    }
 }
 
 /// The pause image.
@@ -147,7 +155,7 @@ fn unpack_debian(suite: &str, version: &str, root: &Path, task: &Task) -> Result
 }
 
 /// Whether a path of Debian's tree belongs into the image.
-fn is_wanted(path: &Path) -> bool {
+pub(super) fn is_wanted(path: &Path) -> bool {
     let path = path.strip_prefix(".").unwrap_or(path);
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {

@@ -4,6 +4,7 @@ mod debian;
 mod go;
 mod host;
 mod image;
+mod server;
 
 use std::path::Path;
 
@@ -14,7 +15,8 @@ use crate::progress::Task;
 use crate::store::{Store, hex};
 
 pub use host::ensure_tools;
-pub use image::{ARCHIVE, PAUSE, exporter_image, memcached_images, pause_image};
+pub use image::{ARCHIVE, MEMCACHED, PAUSE, exporter_image, memcached_images, newest_memcached_image, pause_image};
+pub use server::command as server_command;
 
 /// The Kubernetes that is built; `go/kubernetes/go.mod` pins the same one.
 pub const KUBERNETES: &str = "1.36.4";
@@ -41,6 +43,7 @@ enum Recipe {
     GoDirectories(go::Directories),
     Debian(debian::Package),
     Image(image::Image),
+    Server,
     #[cfg(test)]
     Script(String),
 }
@@ -69,6 +72,11 @@ impl Artifact {
     /// The other operator's black-box suite, in `test/e2e`; in `config/crd/thirdparty` the kind it needs.
     pub fn peer_suite() -> Self {
         Self { name: "peer-suite".into(), version: PEER.into(), recipe: Recipe::GoDirectories(go::peer_suite()) }
+    }
+
+    /// memcached itself, to be run as a process.
+    pub fn server() -> Self {
+        Self { name: "memcached-server".into(), version: MEMCACHED.into(), recipe: Recipe::Server }
     }
 
     /// The named files of a Debian package, of the release that this machine runs.
@@ -111,6 +119,7 @@ impl Artifact {
     pub fn needs(&self) -> Vec<Self> {
         match &self.recipe {
             Recipe::Image(_) => vec![busybox()],
+            Recipe::Server => vec![newest_memcached_image()],
             _ => Vec::new(),
         }
     }
@@ -119,7 +128,7 @@ impl Artifact {
     pub fn space(&self) -> Size {
         match &self.recipe {
             Recipe::Go(_) => Size::mib(400),
-            Recipe::Debian(_) | Recipe::GoDirectories(_) => Size::mib(200),
+            Recipe::Debian(_) | Recipe::GoDirectories(_) | Recipe::Server => Size::mib(200),
             Recipe::Image(_) => Size::mib(600),
             #[cfg(test)]
             Recipe::Script(_) => Size::mib(1),
@@ -141,6 +150,7 @@ impl Artifact {
             Recipe::GoDirectories(directories) => directories.build(out, task),
             Recipe::Debian(package) => package.build(store.home(), out, task),
             Recipe::Image(image) => image.build(&store.ensure(&busybox())?, out, task),
+            Recipe::Server => server::build(&store.ensure(&newest_memcached_image())?, out, task),
             #[cfg(test)]
             Recipe::Script(script) => {
                 let mut shell = std::process::Command::new("sh");
@@ -155,6 +165,7 @@ impl Artifact {
             Recipe::GoDirectories(directories) => directories.ingredients(),
             Recipe::Debian(package) => package.ingredients(),
             Recipe::Image(image) => image.ingredients(),
+            Recipe::Server => vec![server::GENERATION.into(), newest_memcached_image().directory().into_bytes()],
             #[cfg(test)]
             Recipe::Script(script) => vec![script.clone().into_bytes()],
         }
@@ -163,6 +174,8 @@ impl Artifact {
 
 /// Programs of the host that a control plane needs while it runs, with their Debian packages.
 const CONTROL_PLANE_TOOLS: &[(&str, &str)] = &[("setpriv", "util-linux"), ("setsid", "util-linux")];
+/// The same for a server.
+const SERVER_TOOLS: &[(&str, &str)] = &[("setpriv", "util-linux")];
 /// The same for a node.
 const NODE_TOOLS: &[(&str, &str)] = &[
     ("setpriv", "util-linux"),
@@ -187,6 +200,8 @@ pub enum Set {
     Compat,
     /// `kubectl` alone.
     Kubectl,
+    /// memcached as a process, without a cluster.
+    Server,
 }
 
 impl Set {
@@ -196,13 +211,14 @@ impl Set {
             Self::ControlPlane | Self::Fleet => CONTROL_PLANE_TOOLS,
             Self::Node | Self::Compat => NODE_TOOLS,
             Self::Kubectl => &[],
+            Self::Server => SERVER_TOOLS,
         }
     }
 
     /// The parts, in the order in which they are built.
     pub fn artifacts(self) -> Vec<Artifact> {
         let mut parts = vec![];
-        if self != Self::Kubectl {
+        if !matches!(self, Self::Kubectl | Self::Server) {
             parts.extend([
                 etcd(),
                 Artifact::kubernetes("kube-apiserver"),
@@ -212,6 +228,7 @@ impl Set {
         match self {
             Self::ControlPlane => {}
             Self::Kubectl => parts.push(Artifact::kubernetes("kubectl")),
+            Self::Server => parts.extend([newest_memcached_image(), Artifact::server()]),
             Self::Fleet => parts.extend([Artifact::kubernetes("kube-scheduler"), Artifact::kwok()]),
             Self::Node => parts.extend(node_parts()),
             Self::Compat => {
@@ -289,6 +306,11 @@ mod tests {
         let (node, compat) = (names(Set::Node), names(Set::Compat));
         let added = ["peer-suite", "exporter-image", "chainsaw"];
         assert_eq!(compat, [&node[..], &added.map(String::from)].concat());
+    }
+
+    #[test]
+    fn the_server_does_not_wait_for_a_cluster() {
+        assert_eq!(names(Set::Server), ["memcached-image", "memcached-server"]);
     }
 
     #[test]

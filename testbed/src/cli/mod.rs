@@ -53,7 +53,7 @@ enum Verb {
     Load(Load),
     /// Print the log of a component
     Logs(Logs),
-    /// Turn a static binary into an image archive
+    /// Turn static binaries into an image archive
     Image(Image),
     /// Own a cluster in the background
     #[command(hide = true)]
@@ -90,6 +90,8 @@ enum Purpose {
     Fleet,
     /// A node, and the other operator's suite to run on it
     Compat,
+    /// memcached as a process, without a cluster
+    Server,
     /// All that clusters need
     All,
 }
@@ -159,8 +161,9 @@ struct Load {
 
 #[derive(Debug, Args)]
 struct Image {
-    /// The binary; the image holds nothing else
-    binary: PathBuf,
+    /// The binaries; the image holds nothing else, and starts the first
+    #[arg(required = true)]
+    binaries: Vec<PathBuf>,
     /// The image's full name, for example example.org/operator:1
     #[arg(long)]
     name: String,
@@ -232,7 +235,7 @@ async fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Kubectl(kubectl) => inspect::kubectl(&store, &kubectl),
         Verb::Load(load) => done(run::load(&store, &load)),
         Verb::Logs(logs) => inspect::logs(&store, &logs),
-        Verb::Image(image) => done(crate::oci::image_of_binary(&image.binary, &image.name, &image.output)),
+        Verb::Image(image) => done(crate::oci::image_of_binaries(&image.binaries, &image.name, &image.output)),
         Verb::Own(own) => done(crate::cluster::own::own(store, &own.up.launch(own.leased)?).await),
         Verb::Supervise(node) => done(crate::cluster::node::supervise::supervise(&store, &node.name).await),
     }

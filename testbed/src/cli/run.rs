@@ -36,7 +36,8 @@ fn sets(purpose: Purpose) -> &'static [Set] {
         Purpose::Node => &[Set::Node],
         Purpose::Fleet => &[Set::Fleet],
         Purpose::Compat => &[Set::Compat],
-        Purpose::All => &[Set::ControlPlane, Set::Node, Set::Fleet],
+        Purpose::Server => &[Set::Server],
+        Purpose::All => &[Set::ControlPlane, Set::Node, Set::Fleet, Set::Server],
     }
 }
 

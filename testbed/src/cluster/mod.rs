@@ -9,7 +9,7 @@ mod network;
 pub mod node;
 pub mod own;
 pub(crate) mod port;
-mod process;
+pub(crate) mod process;
 pub mod state;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,32 @@
+//! The client against the real server over real sockets, and against servers that are not what they seem.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod command;
+mod failure;
+mod impostor;
+mod login;
+mod tls;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use memcached_wire::{Connection, Endpoint, Key, Stream};
+use testbed::Server;
+
+/// Longer than a busy machine takes; no test waits for it in vain.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// For those who will never answer.
+const IMPATIENCE: Duration = Duration::from_millis(300);
+
+fn endpoint(address: SocketAddr) -> Endpoint {
+    Endpoint::new(address.to_string()).with_deadline(PATIENCE)
+}
+
+async fn connect(server: &Server) -> Connection<Stream> {
+    endpoint(server.address()).connect().await.unwrap()
+}
+
+fn key(text: &str) -> Key {
+    Key::new(text).unwrap()
+}
