@@ -86,9 +86,7 @@ async fn a_bad_image_is_told_while_the_old_servers_serve_on_and_taking_it_back_k
 
     stage.declare(&json!({"replicas": 2, "image": "memcached:no-such-tag"}));
     let cache = stage
-        .until("stuck", |cache| {
-            verdict(cache, "Progressing").0 == "False" && verdict(cache, "Degraded").0 == "True"
-        })
+        .until("stuck", |cache| verdict(cache, "Progressing").0 == "False" && verdict(cache, "Degraded").0 == "True")
         .await;
     let told = message(&cache, "Degraded");
     assert!(told.contains("no-such-tag"), "{told}");

@@ -8,7 +8,7 @@ use crate::oci::{Config, Layer};
 use crate::program::{run_watched, tool};
 use crate::progress::Task;
 
-use super::{Artifact, Recipe};
+use super::{Artifact, Recipe, sasl};
 
 /// The file of an image in its artifact's directory.
 pub const ARCHIVE: &str = "image.tar";
@@ -21,6 +21,8 @@ const GENERATION: &str = "1";
 pub enum Image {
     /// Debian's memcached of a release, under the names of the official image.
     Memcached { suite: &'static str, version: &'static str, names: &'static [&'static str] },
+    /// The same with SASL, built from its source package.
+    MemcachedWithSasl { suite: &'static str, version: &'static str, name: &'static str },
     /// The container that holds a pod's namespaces open.
     Pause { name: &'static str },
     /// Stands where another image would: does nothing, and ends when told to.
@@ -51,6 +53,18 @@ fn image(suite: &'static str, version: &'static str, names: &'static [&'static s
     }
 }
 
+/// The image of a memcached that does SASL.
+pub const SASL: &str = "docker.io/library/memcached:1.6.38-sasl";
+
+/// memcached with SASL and its password file, as the official image has them.
+pub fn sasl_image() -> Artifact {
+    Artifact {
+        name: "memcached-sasl-image".into(),
+        version: "1.6.38".into(),
+        recipe: Recipe::Image(Image::MemcachedWithSasl { suite: "trixie", version: "1.6.38", name: SASL }),
+    }
+}
+
 /// The pause image.
 pub fn pause_image() -> Artifact {
     Artifact { name: "pause-image".into(), version: "3.10".into(), recipe: Recipe::Image(Image::Pause { name: PAUSE }) }
@@ -69,13 +83,18 @@ pub fn exporter_image() -> Artifact {
 impl Image {
     /// Everything that decides what is in the image.
     pub fn ingredients(&self) -> Vec<Vec<u8>> {
-        vec![format!("{GENERATION} {self:?}").into_bytes()]
+        let more = match self {
+            Self::MemcachedWithSasl { .. } => sasl::ingredients(),
+            _ => String::new(),
+        };
+        vec![format!("{GENERATION} {self:?}{more}").into_bytes()]
     }
 
     /// Programs that building it takes, with their Debian packages.
     pub fn tools(&self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Memcached { .. } => &[("mmdebstrap", "mmdebstrap")],
+            Self::MemcachedWithSasl { .. } => sasl::TOOLS,
             Self::Pause { .. } | Self::Placeholder { .. } => &[],
         }
     }
@@ -86,8 +105,20 @@ impl Image {
         let archive = out.join(ARCHIVE);
         match self {
             Self::Memcached { suite, version, names } => {
-                let layer = memcached_layer(suite, version, &busybox, out, task)?;
+                let root = out.join("root.tar");
+                unpack_debian(suite, version, &root, task)?;
+                let layer = memcached_layer(&root, &busybox, out, task)?;
                 let config = Config::new(names).entrypoint(&["/usr/bin/memcached"]).user("11211");
+                layer.into_archive(&config, &archive)
+            }
+            Self::MemcachedWithSasl { suite, version, name } => {
+                let root = out.join("root.tar");
+                sasl::build(suite, version, &root, out, task)?;
+                let mut layer = memcached_layer(&root, &busybox, out, task)?;
+                let server = out.join("memcached");
+                layer.file("usr/bin/memcached", 0o755, &server)?;
+                std::fs::remove_file(&server).map_err(Error::file("remove", &server))?;
+                let config = Config::new(&[name]).entrypoint(&["/usr/bin/memcached"]).user("11211");
                 layer.into_archive(&config, &archive)
             }
             Self::Pause { name } => {
@@ -110,13 +141,11 @@ fn busybox_layer(busybox: &Path, out: &Path) -> Result<Layer> {
     Ok(layer)
 }
 
-fn memcached_layer(suite: &str, version: &str, busybox: &Path, out: &Path, task: &Task) -> Result<Layer> {
-    let root = out.join("root.tar");
-    unpack_debian(suite, version, &root, task)?;
+fn memcached_layer(root: &Path, busybox: &Path, out: &Path, task: &Task) -> Result<Layer> {
     task.note("writing the image");
     let mut layer = Layer::create(out)?;
     // Only the loader, libraries and the server: the package's dependencies bring Perl and systemd.
-    let file = File::open(&root).map_err(Error::file("read", &root))?;
+    let file = File::open(root).map_err(Error::file("read", root))?;
     layer.take_from(file, is_wanted)?;
     for link in ["bin", "sbin", "lib", "lib64"] {
         layer.link(link, &format!("usr/{link}"))?;
@@ -128,7 +157,7 @@ fn memcached_layer(suite: &str, version: &str, busybox: &Path, out: &Path, task:
     for applet in ["sh", "sleep", "cat", "ls", "nc", "nslookup", "wget", "env", "id"] {
         layer.link(&format!("usr/bin/{applet}"), "busybox")?;
     }
-    std::fs::remove_file(&root).map_err(Error::file("remove", &root))?;
+    std::fs::remove_file(root).map_err(Error::file("remove", root))?;
     Ok(layer)
 }
 

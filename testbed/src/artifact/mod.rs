@@ -4,6 +4,7 @@ mod debian;
 mod go;
 mod host;
 mod image;
+mod sasl;
 mod server;
 
 use std::path::Path;
@@ -15,7 +16,9 @@ use crate::progress::Task;
 use crate::store::{Store, hex};
 
 pub use host::ensure_tools;
-pub use image::{ARCHIVE, MEMCACHED, PAUSE, exporter_image, memcached_images, newest_memcached_image, pause_image};
+pub use image::{
+    ARCHIVE, MEMCACHED, PAUSE, SASL, exporter_image, memcached_images, newest_memcached_image, pause_image, sasl_image,
+};
 pub use server::command as server_command;
 
 /// The Kubernetes that is built; `go/kubernetes/go.mod` pins the same one.
@@ -198,6 +201,8 @@ pub enum Set {
     Node,
     /// A node and what it takes to run the other operator's suite on it.
     Compat,
+    /// A node and what it takes to try every security mode on it.
+    Security,
     /// `kubectl` alone.
     Kubectl,
     /// memcached as a process, without a cluster.
@@ -209,7 +214,7 @@ impl Set {
     pub fn tools(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::ControlPlane | Self::Fleet => CONTROL_PLANE_TOOLS,
-            Self::Node | Self::Compat => NODE_TOOLS,
+            Self::Node | Self::Compat | Self::Security => NODE_TOOLS,
             Self::Kubectl => &[],
             Self::Server => SERVER_TOOLS,
         }
@@ -231,6 +236,10 @@ impl Set {
             Self::Server => parts.extend([newest_memcached_image(), Artifact::server()]),
             Self::Fleet => parts.extend([Artifact::kubernetes("kube-scheduler"), Artifact::kwok()]),
             Self::Node => parts.extend(node_parts()),
+            Self::Security => {
+                parts.extend(node_parts());
+                parts.push(sasl_image());
+            }
             Self::Compat => {
                 parts.extend(node_parts());
                 parts.extend([Artifact::peer_suite(), exporter_image(), Artifact::chainsaw()]);

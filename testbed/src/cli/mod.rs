@@ -90,6 +90,8 @@ enum Purpose {
     Fleet,
     /// A node, and the other operator's suite to run on it
     Compat,
+    /// A node, and a memcached with SASL to try every security mode on it
+    Security,
     /// memcached as a process, without a cluster
     Server,
     /// All that clusters need

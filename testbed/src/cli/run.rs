@@ -36,6 +36,7 @@ fn sets(purpose: Purpose) -> &'static [Set] {
         Purpose::Node => &[Set::Node],
         Purpose::Fleet => &[Set::Fleet],
         Purpose::Compat => &[Set::Compat],
+        Purpose::Security => &[Set::Security],
         Purpose::Server => &[Set::Server],
         Purpose::All => &[Set::ControlPlane, Set::Node, Set::Fleet, Set::Server],
     }
