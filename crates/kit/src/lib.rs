@@ -7,9 +7,11 @@
 pub mod admin;
 pub mod apply;
 pub mod backoff;
+pub mod certificate;
 pub mod lease;
 pub mod metrics;
 pub mod reference;
 pub mod shutdown;
 pub mod telemetry;
 pub mod watch;
+pub mod webhook;

@@ -20,6 +20,7 @@ pub use access::{Access, AccessError, Verdict};
 pub use health::{Readiness, serve_health};
 pub use scrape::{Protection, serve_metrics};
 pub use tls::{Certificate, TlsError};
+pub(crate) use tls::{blank_config, server_config};
 
 use crate::shutdown::Shutdown;
 
@@ -66,7 +67,7 @@ impl FromStr for BindAddress {
 }
 
 impl BindAddress {
-    fn listen(&self) -> Result<Option<TcpListener>, AdminError> {
+    pub(crate) fn listen(&self) -> Result<Option<TcpListener>, AdminError> {
         let listener = match self {
             Self::Off => return Ok(None),
             // The IPv6 socket takes IPv4 as well; the other is for machines without IPv6.
@@ -113,6 +114,12 @@ impl Server {
         self.address
     }
 
+    /// Says whether it still serves.
+    pub(crate) fn liveness(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let task = self.task.abort_handle();
+        move || !task.is_finished()
+    }
+
     /// Waits for its end.
     pub async fn ended(self) -> Result<(), AdminError> {
         self.task.await.unwrap_or_else(|stopped| Err(io::Error::other(stopped))).map_err(AdminError::Serve)
@@ -120,7 +127,12 @@ impl Server {
 }
 
 /// Serves until the shutdown.
-fn start(listener: TcpListener, tls: Option<RustlsConfig>, app: Router, shutdown: Shutdown) -> io::Result<Server> {
+pub(crate) fn start(
+    listener: TcpListener,
+    tls: Option<RustlsConfig>,
+    app: Router,
+    shutdown: Shutdown,
+) -> io::Result<Server> {
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let handle = Handle::new();

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum_server::tls_rustls::RustlsConfig;
-use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::{ResolvesServerCertUsingSni, WantsServerCert};
+use rustls::{ConfigBuilder, ServerConfig};
 
 use crate::shutdown::Shutdown;
 use crate::telemetry::Chain;
@@ -64,7 +65,7 @@ pub enum TlsError {
 
 impl Certificate {
     /// A configuration to serve with, kept up to date until the shutdown.
-    pub(super) fn serve(self, shutdown: Shutdown) -> Result<RustlsConfig, TlsError> {
+    pub(crate) fn serve(self, shutdown: Shutdown) -> Result<RustlsConfig, TlsError> {
         match self {
             Self::SelfSigned { names } => {
                 let made = rcgen::generate_simple_self_signed(names)?;
@@ -136,17 +137,28 @@ impl Files {
     }
 }
 
-fn server_config(
+/// A configuration that shows one certificate, over HTTP/1.1.
+pub(crate) fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, rustls::Error> {
+    Ok(over_http(builder()?.with_single_cert(chain, key)?))
+}
+
+/// A configuration that turns everybody away: for the time before there is a certificate.
+pub(crate) fn blank_config() -> Result<ServerConfig, rustls::Error> {
+    Ok(over_http(builder()?.with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()))))
+}
+
+fn builder() -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Error> {
     // The provider is named, so that it does not matter what the process has installed as its default.
-    let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+    let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    Ok(builder.with_safe_default_protocol_versions()?.with_no_client_auth())
+}
+
+fn over_http(mut config: ServerConfig) -> ServerConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+    config
 }
 
 #[cfg(test)]

@@ -52,6 +52,8 @@ pub struct Metrics {
     resources: Family<Labels, Counter>,
     errors: Family<Labels, Counter>,
     queue: Family<Labels, Gauge>,
+    webhooks: Family<Labels, Counter>,
+    webhook_durations: Family<Labels, Histogram, fn() -> Histogram>,
 }
 
 impl Metrics {
@@ -65,6 +67,8 @@ impl Metrics {
             resources: Family::default(),
             errors: Family::default(),
             queue: Family::default(),
+            webhooks: Family::default(),
+            webhook_durations: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
         };
         let mut registry = metrics.registry();
         registry.register("build", "What is running", Info::new(labels(build)));
@@ -76,6 +80,9 @@ impl Metrics {
         registry.register("reconcile_resource", help, metrics.resources.clone());
         registry.register("errors", "Errors by reason", metrics.errors.clone());
         registry.register("queue_depth", "Objects that wait to be reconciled", metrics.queue.clone());
+        registry.register("webhook_requests", "Admission reviews by outcome", metrics.webhooks.clone());
+        let help = "How long admission reviews took";
+        registry.register("webhook_duration_seconds", help, metrics.webhook_durations.clone());
         drop(registry);
         metrics
     }
@@ -99,6 +106,12 @@ impl Metrics {
     /// So many objects of a `kind` wait.
     pub fn queue_depth(&self, kind: &str, depth: usize) {
         self.queue.get_or_create(&labels(&[("kind", kind)])).set(i64::try_from(depth).unwrap_or(i64::MAX));
+    }
+
+    /// A request to the webhook at `path` was answered (`allowed`, `patched`, `denied`, `malformed`, …).
+    pub fn webhook(&self, path: &str, outcome: &str, took: Duration) {
+        self.webhooks.get_or_create(&labels(&[("path", path), ("outcome", outcome)])).inc();
+        self.webhook_durations.get_or_create(&labels(&[("path", path)])).observe(took.as_secs_f64());
     }
 
     /// Shows whether this replica leads; once.
