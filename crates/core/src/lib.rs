@@ -4,6 +4,7 @@
 //! crate can do IO, because it depends on nothing to do it with.
 
 pub mod build;
+pub mod default;
 pub mod image;
 pub mod quantity;
 pub mod revision;
@@ -12,6 +13,7 @@ pub mod secret;
 pub mod shape;
 pub mod status;
 pub mod validate;
+pub mod warning;
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -25,6 +25,7 @@ mod workload;
 
 use memcached_api::spec::MemcachedSpec;
 
+pub(crate) use budget::{fewest, percentage};
 pub use finding::Violation;
 pub use workload::check_update;
 
