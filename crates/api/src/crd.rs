@@ -5,6 +5,7 @@ use kube_core::CustomResourceExt;
 use serde_json::Value;
 
 use crate::memcached::Memcached;
+use crate::rule;
 
 /// Fields of Kubernetes' own types: their descriptions are in Kubernetes' documentation, and would make up
 /// nine tenths of ours.
@@ -36,6 +37,9 @@ const EMBEDDED: [&str; 17] = [
 pub fn memcached() -> serde_json::Result<CustomResourceDefinition> {
     let mut document = serde_json::to_value(Memcached::crd())?;
     clean(&mut document);
+    if let Some(schema) = document.pointer_mut("/spec/versions/0/schema/openAPIV3Schema") {
+        add_rules(schema);
+    }
     let mut crd: CustomResourceDefinition = serde_json::from_value(document)?;
     // The older version first, as people expect to read them; both are served, the newer one is stored.
     if let Some(stored) = crd.spec.versions.first().cloned() {
@@ -47,12 +51,29 @@ pub fn memcached() -> serde_json::Result<CustomResourceDefinition> {
     Ok(crd)
 }
 
+/// Puts every rule where it belongs.
+fn add_rules(schema: &mut Value) {
+    for rule in rule::ALL {
+        let mut steps = rule.at.split('.').filter(|step| !step.is_empty());
+        let part = steps.try_fold(&mut *schema, |part, step| part.get_mut("properties")?.get_mut(step));
+        if let Some(Value::Object(part)) = part {
+            let rules = part.entry("x-kubernetes-validations").or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(rules) = rules {
+                rules.push(rule.validation());
+            }
+        }
+    }
+}
+
 /// Makes a schema fit for the API server and short enough to read.
 fn clean(value: &mut Value) {
     match value {
         Value::Object(map) => {
             // With a default, an explicit null would stay null instead of being defaulted.
             map.remove("nullable");
+            if let Some(Value::Array(values)) = map.get_mut("enum") {
+                values.retain(|value| !value.is_null());
+            }
             if let Some(Value::Object(properties)) = map.get_mut("properties") {
                 for name in EMBEDDED {
                     if let Some(field) = properties.get_mut(name) {

@@ -9,6 +9,7 @@ pub mod crd;
 pub mod label;
 pub mod memcached;
 pub mod reason;
+pub mod rule;
 pub mod spec;
 
 pub use memcached::{Memcached, MemcachedStatus};

@@ -5,6 +5,7 @@
 
 pub mod build;
 pub mod difference;
+pub mod default;
 pub mod image;
 pub mod quantity;
 pub mod revision;
@@ -14,6 +15,7 @@ pub mod settings;
 pub mod shape;
 pub mod status;
 pub mod validate;
+pub mod warning;
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -25,7 +25,18 @@ const SUFFIXES: [(&str, u32, i32); 15] = [
 ///
 /// In whole numbers throughout: the API server writes `0.1Gi` as `107374182400m`, and a limit is judged to the byte.
 pub fn bytes(quantity: &Quantity) -> Option<u64> {
-    let (number, twos, tens) = split(&quantity.0)?;
+    i64::try_from(count(&quantity.0, 0)?).ok()?.try_into().ok()
+}
+
+/// A quantity in billionths, which is as fine as Kubernetes counts: CPUs are given in thousandths. None if it is not
+/// one, or negative.
+pub fn billionths(quantity: &Quantity) -> Option<u128> {
+    count(&quantity.0, 9)
+}
+
+/// How often a quantity holds the unit of `10^-finer`, rounded down.
+fn count(text: &str, finer: i32) -> Option<u128> {
+    let (number, twos, tens) = split(text)?;
     let number = number.strip_prefix('+').unwrap_or(number);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = format!("{whole}{fraction}");
@@ -33,13 +44,12 @@ pub fn bytes(quantity: &Quantity) -> Option<u64> {
         return None;
     }
     let scaled = digits.parse::<u128>().ok()?.checked_mul(1 << twos)?;
-    let tens = tens.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+    let tens = tens.checked_add(finer)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
     let power = 10_u128.checked_pow(tens.unsigned_abs());
-    let count = match (tens, power) {
-        (0.., power) => scaled.checked_mul(power?)?,
-        (_, power) => power.map_or(0, |power| scaled / power),
-    };
-    i64::try_from(count).ok()?.try_into().ok()
+    match (tens, power) {
+        (0.., power) => scaled.checked_mul(power?),
+        (_, power) => Some(power.map_or(0, |power| scaled / power)),
+    }
 }
 
 /// The number in front, and what its suffix or exponent (`12e6`) multiplies it with.
@@ -80,5 +90,11 @@ mod tests {
         for bad in ["", "Mi", "ten", "-1"] {
             assert_eq!(bytes(&Quantity(bad.into())), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn thousandths_of_a_cpu_are_told_apart() {
+        let of = |text: &str| billionths(&Quantity(text.into()));
+        assert!(of("99m") < of("100m") && of("0.1") == of("100m") && of("1n") == Some(1) && of("-1").is_none());
     }
 }

@@ -25,6 +25,11 @@ pub use security::{IssuerRef, NetworkPolicy, Sasl, SaslMode, SecretRef, Security
 pub use server::{Extstore, Server, VolumeClaim};
 pub use workload::{Rollout, Service, ServiceType, WarmRestart, Workload, WorkloadType};
 
+/// What objects may be called: a DNS subdomain.
+const OBJECT_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+/// The same, or nothing.
+const OPTIONAL_NAME: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$";
+
 /// A set of memcached servers behind a headless Service; clients shard over them.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -60,10 +65,11 @@ pub struct MemcachedSpec {
     pub replicas: Option<i32>,
     /// The image of memcached. Default `memcached:1.6`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^\S*$"), length(max = 1024))]
     pub image: Option<String>,
     /// Shorthand for the image `memcached:<version>`, for example `1.6.45`. Not together with `image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"), length(max = 128))]
     pub version: Option<String>,
     /// CPU and memory of the container `memcached`. The memory limit must leave room for
     /// `memcached.maxMemoryMB` and at least 32Mi more.
@@ -111,9 +117,11 @@ pub struct MemcachedSpec {
     pub affinity: Option<Affinity>,
     /// The priority of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = OPTIONAL_NAME), length(max = 253))]
     pub priority_class_name: Option<String>,
     /// The service account of the pods. No token is mounted in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = OPTIONAL_NAME), length(max = 253))]
     pub service_account_name: Option<String>,
     /// Secrets to pull images with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

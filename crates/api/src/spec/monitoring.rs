@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The exporter that is used unless another is named.
 pub const STOCK_EXPORTER: &str = "prom/memcached-exporter:v0.15.4";
 
+/// Prometheus' durations: the longest unit first, each at most once.
+const DURATION: &str = "^([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+
 /// Prometheus metrics of the servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -17,6 +20,7 @@ pub struct Monitoring {
     pub enabled: bool,
     /// The exporter's image. Default `prom/memcached-exporter:v0.15.4`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^\S*$"), length(max = 1024))]
     pub exporter_image: Option<String>,
     /// CPU and memory of the exporter.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,10 +38,10 @@ pub struct ServiceMonitor {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub additional_labels: BTreeMap<String, String>,
     /// How often, for example `30s`.
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
+    #[schemars(regex(pattern = DURATION), length(min = 1, max = 32))]
     pub interval: String,
     /// How long a scrape may take; not more than the interval.
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
+    #[schemars(regex(pattern = DURATION), length(min = 1, max = 32))]
     pub scrape_timeout: String,
 }
 

@@ -82,7 +82,7 @@ pub enum TlsMode {
 #[serde(rename_all = "camelCase", default)]
 pub struct SecretRef {
     /// The Secret's name.
-    #[schemars(length(max = 253))]
+    #[schemars(regex(pattern = super::OPTIONAL_NAME), length(max = 253))]
     pub name: String,
 }
 
@@ -91,13 +91,15 @@ pub struct SecretRef {
 #[serde(rename_all = "camelCase")]
 pub struct IssuerRef {
     /// The issuer's name.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(regex(pattern = super::OBJECT_NAME), length(max = 253))]
     pub name: String,
     /// `Issuer` (the default) or `ClusterIssuer`, or the kind of an external issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Z][A-Za-z0-9]*$"), length(max = 63))]
     pub kind: Option<String>,
     /// The issuer's API group. Default `cert-manager.io`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = super::OBJECT_NAME), length(max = 253))]
     pub group: Option<String>,
 }
 

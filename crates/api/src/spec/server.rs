@@ -63,5 +63,6 @@ pub struct Extstore {
 pub struct VolumeClaim {
     /// The storage class; without it, the cluster's default class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = super::OBJECT_NAME), length(max = 253))]
     pub storage_class_name: Option<String>,
 }

@@ -3,8 +3,9 @@
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use memcached_api::spec::{AntiAffinityPreset, Rollout};
+use memcached_api::spec::Rollout;
 
+use super::apart::keeps_apart;
 use super::meta::{metadata, selector, workload_labels};
 use crate::validate::Validated;
 
@@ -36,8 +37,7 @@ fn longer_deadline(rollout: &Rollout) -> Option<i32> {
 /// One pod at a time, the new one first; where two cannot share a node, the new one would wait forever for a
 /// free node, so there the old one goes first.
 fn strategy(cache: &Validated) -> DeploymentStrategy {
-    let preset = cache.spec.high_availability.as_ref().map(|availability| availability.anti_affinity_preset);
-    let (surge, unavailable) = if preset == Some(AntiAffinityPreset::Hard) { (0, 1) } else { (1, 0) };
+    let (surge, unavailable) = if keeps_apart(cache) { (0, 1) } else { (1, 0) };
     DeploymentStrategy {
         type_: Some("RollingUpdate".into()),
         rolling_update: Some(RollingUpdateDeployment {

@@ -1,5 +1,6 @@
 //! The objects of a cache, one file each. All are named like the cache and owned by it.
 
+mod apart;
 mod argument;
 mod autoscaler;
 mod budget;
@@ -18,8 +19,10 @@ use serde_json::Value;
 
 use crate::validate::Validated;
 
-pub use argument::{arguments, command};
+pub use apart::keeps_apart;
+pub use argument::{EXTSTORE_DIRECTORY, SASL_DIRECTORY, TLS_DIRECTORY, arguments, command};
 pub use meta::{labels, owner, selector};
+pub use pod::VOLUMES;
 
 /// A kind of child. There is at most one of each, but for revisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -20,6 +20,8 @@ use crate::validate::Validated;
 #[path = "volume.rs"]
 mod volume;
 
+pub use volume::VOLUMES;
+
 /// The user of the official image; numeric, so that the kubelet can see that it is not root.
 const USER: i64 = 11211;
 

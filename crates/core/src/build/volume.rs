@@ -5,13 +5,19 @@ use k8s_openapi::api::core::v1::{
     SecretVolumeSource, Volume, VolumeMount, VolumeResourceRequirements,
 };
 
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
 use crate::build::argument::{EXTSTORE_DIRECTORY, SASL_DIRECTORY, TLS_DIRECTORY};
+use crate::quantity;
 use crate::secret::{AUTHORITY, CERTIFICATE, KEY, PASSWORD_FILE};
 use crate::validate::Validated;
 
 const SASL: &str = "sasl-credentials";
 const TLS: &str = "tls-certificates";
 const EXTSTORE: &str = "extstore";
+
+/// The names of our own volumes.
+pub const VOLUMES: [&str; 3] = [SASL, TLS, EXTSTORE];
 
 pub fn volumes(cache: &Validated) -> Vec<Volume> {
     let mut volumes = Vec::new();
@@ -58,15 +64,24 @@ fn secret_volume(name: &str, secret: &str, keys: &[&str]) -> Volume {
     }
 }
 
+/// The file takes all that was asked for: on a disk of that very size the file system would leave too little for it,
+/// and the kubelet would evict a pod that fills its limit.
+fn with_headroom(size: &Quantity) -> Quantity {
+    let file = quantity::bytes(size).unwrap_or(0) >> 20;
+    let disk = file + (file / 16).max(64);
+    quantity::mebibytes(i64::try_from(disk).unwrap_or(i64::MAX))
+}
+
 /// A claim that lives and dies with its pod, or the node's own disk: either way as short-lived as the cache.
 fn extstore_volume(cache: &Validated) -> Option<Volume> {
     let extstore = cache.spec.extstore.as_ref()?;
+    let size = with_headroom(&extstore.size);
     let mut volume = Volume { name: EXTSTORE.into(), ..Volume::default() };
     let Some(claim) = &extstore.volume_claim else {
-        volume.empty_dir = Some(EmptyDirVolumeSource { size_limit: Some(extstore.size.clone()), medium: None });
+        volume.empty_dir = Some(EmptyDirVolumeSource { size_limit: Some(size), medium: None });
         return Some(volume);
     };
-    let requests = [("storage".to_owned(), extstore.size.clone())].into();
+    let requests = [("storage".to_owned(), size)].into();
     let spec = PersistentVolumeClaimSpec {
         access_modes: Some(vec!["ReadWriteOnce".into()]),
         storage_class_name: claim.storage_class_name.clone(),

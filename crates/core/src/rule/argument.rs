@@ -1,80 +1,32 @@
 //! Arguments that fight the operator, in every spelling that `getopt_long` takes.
 
+use memcached_api::rule;
+use memcached_api::rule::argument::{EXTENDED, FAMILIES, LETTERS, NAMES, WITH_VALUE};
 use memcached_api::spec::MemcachedSpec;
 
-use super::Violation;
-
-/// Options the operator decides, by letter, with the field to use instead.
-const LETTERS: [(char, &str); 19] = [
-    ('m', "use memcached.maxMemoryMB"),
-    ('c', "use memcached.maxConnections"),
-    ('t', "use memcached.threads"),
-    ('I', "use memcached.maxItemSize"),
-    ('Y', "use security.sasl"),
-    ('S', "use security.sasl"),
-    ('Z', "use security.tls"),
-    ('p', "the ports are fixed"),
-    ('U', "the ports are fixed"),
-    ('l', "the listeners are fixed"),
-    ('s', "the listeners are fixed"),
-    ('a', "the listeners are fixed"),
-    ('e', "use warmRestart"),
-    ('d', "the container runs one process in the foreground"),
-    ('u', "use security.containerSecurityContext"),
-    ('P', "the container runs one process in the foreground"),
-    ('h', "it would end the server"),
-    ('i', "it would end the server"),
-    ('V', "it would end the server"),
-];
-
-/// Other letters that take a value: what follows them is no option. From memcached.c's `shortopts`; a letter too
-/// many here would hide the option behind it.
-const WITH_VALUE: &str = "fnRbBDoN";
-
-/// The same options by their long names.
-const NAMES: [(&str, &str); 19] = [
-    ("memory-limit", "use memcached.maxMemoryMB"),
-    ("conn-limit", "use memcached.maxConnections"),
-    ("threads", "use memcached.threads"),
-    ("max-item-size", "use memcached.maxItemSize"),
-    ("auth-file", "use security.sasl"),
-    ("enable-sasl", "use security.sasl"),
-    ("enable-ssl", "use security.tls"),
-    ("port", "the ports are fixed"),
-    ("udp-port", "the ports are fixed"),
-    ("listen", "the listeners are fixed"),
-    ("unix-socket", "the listeners are fixed"),
-    ("unix-mask", "the listeners are fixed"),
-    ("memory-file", "use warmRestart"),
-    ("daemon", "the container runs one process in the foreground"),
-    ("user", "use security.containerSecurityContext"),
-    ("pidfile", "the container runs one process in the foreground"),
-    ("help", "it would end the server"),
-    ("license", "it would end the server"),
-    ("version", "it would end the server"),
-];
+use super::finding::Violation;
 
 /// What a word may be, after the words before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Option,
     Value,
-    /// The value of `-o`.
-    Extended,
-    /// Which long options take a value differs between versions of memcached, so it may be either.
+    /// The value of `-o`; or either, as which long options take a value differs between versions of memcached.
     Anything,
 }
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let arguments = spec.memcached.as_ref().map(|server| server.extra_args.as_slice()).unwrap_or_default();
     let mut violations = Vec::new();
+    if arguments.iter().any(|argument| argument.contains('\n')) {
+        violations.push(Violation::of(&rule::ARGUMENT_LINES, &[]));
+    }
     let mut expected = Expected::Option;
     for (index, argument) in arguments.iter().enumerate() {
         let next = expected_after(argument);
         let (found, then) = match expected {
             Expected::Option => (refused(argument), next),
             Expected::Value => (None, Expected::Option),
-            Expected::Extended => (refused_extended(argument), Expected::Option),
             Expected::Anything if next == Expected::Option => (refused_anywhere(argument), Expected::Option),
             Expected::Anything => (refused_anywhere(argument), Expected::Anything),
         };
@@ -126,36 +78,26 @@ fn refused_long(long: &str) -> Option<&'static str> {
 /// `-o` takes a comma-separated list.
 fn refused_extended(list: &str) -> Option<&'static str> {
     list.split(',').find_map(|option| {
-        let option = option.trim();
-        if option.starts_with("ssl_") {
-            return Some("use security.tls");
-        }
-        if option.starts_with("proxy_") {
-            return Some("use a MemcachedCluster");
-        }
-        option.starts_with("ext_").then_some("use extstore")
+        let option = option.trim_start_matches([' ', '\t']);
+        FAMILIES.iter().find(|(family, _)| option.starts_with(family)).map(|(_, why)| *why)
     })
 }
 
 /// What the word behind an option is.
 fn expected_after(argument: &str) -> Expected {
     if let Some(long) = argument.strip_prefix("--") {
-        return match long {
-            _ if long.contains('=') => Expected::Option,
-            _ if is_extended(long) => Expected::Extended,
-            _ => Expected::Anything,
-        };
+        return if long.contains('=') { Expected::Option } else { Expected::Anything };
     }
     let letters = argument.strip_prefix('-').unwrap_or_default();
     match letters.split_once(|letter| WITH_VALUE.contains(letter)) {
-        Some((_, "")) if letters.ends_with('o') => Expected::Extended,
+        Some((_, "")) if letters.ends_with('o') => Expected::Anything,
         Some((_, "")) => Expected::Value,
         _ => Expected::Option,
     }
 }
 
 fn is_extended(name: &str) -> bool {
-    name.len() > 1 && "extended".starts_with(name)
+    name.len() > 1 && EXTENDED.starts_with(name)
 }
 
 #[cfg(test)]

@@ -1,24 +1,34 @@
 //! Disk tiers that memcached would not start with.
 
-use memcached_api::spec::MemcachedSpec;
+use memcached_api::rule;
+use memcached_api::spec::{Extstore, MemcachedSpec};
 
-use super::Violation;
+use super::finding::Violation;
+use super::syntax::{NAME_RULE, is_object_name};
 use crate::quantity;
 
 /// One page of the disk tier: less is none, and ends the server ("`ext_path` has zero size").
 const PAGE: u64 = 64 << 20;
 
-pub fn check(spec: &MemcachedSpec) -> Option<Violation> {
-    let size = &spec.extstore.as_ref()?.size;
-    quantity::bytes(size)
-        .is_none_or(|bytes| bytes < PAGE)
-        .then(|| Violation::new("spec.extstore.size", format!("{:?} is too small a disk: give at least 64Mi", size.0)))
+pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let Some(Extstore { size, volume_claim }) = &spec.extstore else {
+        return violations;
+    };
+    if quantity::bytes(size).is_none_or(|bytes| bytes < PAGE) {
+        violations.push(Violation::of(&rule::DISK, &[]));
+    }
+    let class = volume_claim.as_ref().and_then(|claim| claim.storage_class_name.as_deref());
+    if let Some(class) = class.filter(|class| !is_object_name(class)) {
+        violations.push(Violation::new("spec.extstore.volumeClaim.storageClassName", format!("{class:?} {NAME_RULE}")));
+    }
+    violations
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-    use memcached_api::spec::{Extstore, Server};
+    use memcached_api::spec::Server;
 
     use super::*;
 
@@ -29,9 +39,9 @@ mod tests {
 
     #[test]
     fn a_disk_holds_at_least_a_page() {
-        assert_eq!(check(&with_disk("64Mi")), None);
+        assert_eq!(check(&with_disk("64Mi")), []);
         for size in ["63Mi", "0", "", "much"] {
-            assert_eq!(check(&with_disk(size)).unwrap().field, "spec.extstore.size", "{size}");
+            assert_eq!(check(&with_disk(size))[0].field, "spec.extstore.size", "{size}");
         }
     }
 

@@ -1,8 +1,9 @@
 //! Item sizes that memcached would not start with.
 
+use memcached_api::rule;
 use memcached_api::spec::MemcachedSpec;
 
-use super::Violation;
+use super::finding::Violation;
 
 const FIELD: &str = "spec.memcached.maxItemSize";
 const MEBIBYTE: u64 = 1 << 20;
@@ -17,34 +18,25 @@ pub fn check(spec: &MemcachedSpec) -> Option<Violation> {
     let Some(size) = bytes(&server.max_item_size) else {
         return refuse(format!("{:?} is no size: give a number with the unit k or m", server.max_item_size));
     };
-    let memory = u64::try_from(server.max_memory_mb).unwrap_or(0) << 20;
     let Some(chunk) = chunk_kibibytes(&server.extra_args) else {
         let message = "slab_chunk_max is a number of kibibytes that divides 1024, without a unit: 512, 256, 16";
         return Some(Violation::new("spec.memcached.extraArgs", message));
     };
     // Items are made of whole slab chunks; another size ends the server at start.
     if size == 0 || !size.is_multiple_of(chunk << 10) {
-        return refuse(format!(
-            "memcached does not start with {:?}: give a multiple of {chunk}k, for example {chunk}k or {}k",
-            server.max_item_size,
-            2 * chunk
-        ));
+        return match chunk {
+            CHUNK => Some(Violation::of(&rule::ITEM_SIZE, &[])),
+            _ => refuse(format!("memcached would not start: give a multiple of {chunk}k, which is slab_chunk_max")),
+        };
     }
     if spec.extstore.is_some() && size > WRITE_BUFFER {
-        return refuse(format!("{} does not go with spec.extstore: at most 4m there", server.max_item_size));
+        return Some(Violation::of(&rule::ITEM_ON_DISK, &[]));
     }
-    if size > memory / 2 {
-        return refuse(format!(
-            "{} is more than half of maxMemoryMB {}: memcached does not start; at most {}k",
-            server.max_item_size,
-            server.max_memory_mb,
-            memory / 2 / 1024
-        ));
+    let memory = i64::from(server.max_memory_mb);
+    if size > u64::try_from(memory << 19).unwrap_or(0) {
+        return Some(Violation::of(&rule::ITEM_IN_MEMORY, &[memory, memory * 512]));
     }
-    if size > 1 << 30 {
-        return refuse(format!("{} is more than memcached allows: at most 1024m", server.max_item_size));
-    }
-    None
+    (size > 1 << 30).then(|| Violation::of(&rule::ITEM_AT_MOST, &[]))
 }
 
 /// A size as memcached reads it.

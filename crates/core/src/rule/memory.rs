@@ -1,42 +1,29 @@
 //! Memory limits that memcached would be killed in, and connection limits it would not start with.
 
+use memcached_api::rule;
 use memcached_api::spec::MemcachedSpec;
 
-use super::Violation;
+use super::finding::Violation;
 use crate::quantity;
 
-/// What the process needs beside the items, at the very least.
-const OVERHEAD: u64 = 32 << 20;
+/// What the process needs beside the items, at the very least, in mebibytes.
+const OVERHEAD: i64 = 32;
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let server = spec.memcached.clone().unwrap_or_default();
     let mut violations = Vec::new();
     let limits = spec.resources.as_ref().and_then(|resources| resources.limits.as_ref());
     if let Some(limit) = limits.and_then(|limits| limits.get("memory")) {
-        let items = u64::try_from(server.max_memory_mb).unwrap_or(0) << 20;
-        let need = items + OVERHEAD;
+        let items = i64::from(server.max_memory_mb);
+        let need = u64::try_from((items + OVERHEAD) << 20).unwrap_or(0);
         if quantity::bytes(limit).is_none_or(|limit| limit < need) {
-            violations.push(Violation::new(
-                "spec.resources.limits.memory",
-                format!(
-                    "{} is less than memcached.maxMemoryMB {} needs: at least {}Mi, or lower maxMemoryMB",
-                    limit.0,
-                    server.max_memory_mb,
-                    need >> 20
-                ),
-            ));
+            violations.push(Violation::of(&rule::MEMORY_LIMIT, &[items, items + OVERHEAD]));
         }
     }
-    // memcached keeps file descriptors for each thread and exits if the rest is too few (facts: -c 30 with -t 4).
-    let connections = server.threads.saturating_mul(5).saturating_add(32);
-    if server.max_connections < connections {
-        violations.push(Violation::new(
-            "spec.memcached.maxConnections",
-            format!(
-                "{} is too few for {} threads: memcached would not start; at least {connections}",
-                server.max_connections, server.threads
-            ),
-        ));
+    let (threads, connections) = (i64::from(server.threads), i64::from(server.max_connections));
+    let least = 5 * threads + 32;
+    if connections < least {
+        violations.push(Violation::of(&rule::CONNECTIONS, &[connections, threads, least]));
     }
     violations
 }

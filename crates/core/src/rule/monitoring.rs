@@ -1,39 +1,47 @@
 //! Scrapes that Prometheus would refuse to do.
 
+use memcached_api::rule;
 use memcached_api::spec::MemcachedSpec;
 
-use super::Violation;
-
-const PATH: &str = "spec.monitoring.serviceMonitor";
+use super::finding::{Findings, Violation};
+use super::syntax::check_labels;
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
+    let mut violations = Vec::new();
     let monitoring = spec.monitoring.as_ref().filter(|monitoring| monitoring.enabled);
     let Some(monitor) = monitoring.and_then(|monitoring| monitoring.service_monitor.as_ref()) else {
-        return Vec::new();
+        return violations;
     };
-    let refuse = |field: &str, message: String| Violation::new(format!("{PATH}.{field}"), message);
+    let mut findings = Findings::at("spec.monitoring.serviceMonitor", &mut violations);
+    check_labels(&mut findings.below("additionalLabels"), &monitor.additional_labels);
     let fields = [("interval", &monitor.interval), ("scrapeTimeout", &monitor.scrape_timeout)];
-    let [interval, timeout] = fields.map(|(_, text)| milliseconds(text));
-    if let (Some(interval), Some(timeout)) = (interval, timeout) {
-        let message = format!("{} is more than interval {}", monitor.scrape_timeout, monitor.interval);
-        return (timeout > interval).then(|| refuse("scrapeTimeout", message)).into_iter().collect();
+    for (field, text) in fields {
+        let message = format!("{text:?} is no duration: give for example 30s or 1m30s");
+        findings.below(field).require(milliseconds(text).is_some(), message);
     }
-    let bad = fields.into_iter().filter(|(_, text)| milliseconds(text).is_none());
-    bad.map(|(field, text)| refuse(field, format!("{text:?} is no duration: give for example 30s or 1m30s"))).collect()
+    let [interval, timeout] = fields.map(|(_, text)| milliseconds(text));
+    if interval.is_some() && timeout > interval {
+        violations.push(Violation::of(&rule::SCRAPE_TIMEOUT, &[]));
+    }
+    violations
 }
 
-/// A duration such as `1m30s`; none if it is not one, or of no length.
+/// A duration such as `1m30s`, the longest unit first; none if it is not one, or of no length.
 fn milliseconds(text: &str) -> Option<u64> {
+    const DAY: u64 = 86_400_000;
+    let units = [("y", 365 * DAY), ("w", 7 * DAY), ("d", DAY), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
     let mut rest = text;
     let mut total: u64 = 0;
-    while !rest.is_empty() {
-        let (number, behind) = rest.split_at_checked(rest.find(|c: char| !c.is_ascii_digit())?)?;
-        let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
-        let (unit, length) = units.into_iter().find(|(unit, _)| behind.starts_with(unit))?;
+    for (unit, length) in units {
+        let Some(end) = rest.find(|c: char| !c.is_ascii_digit()) else { break };
+        let (number, behind) = rest.split_at_checked(end)?;
+        let Some(behind) = behind.strip_prefix(unit).filter(|behind| unit != "m" || !behind.starts_with('s')) else {
+            continue;
+        };
         total = number.parse::<u64>().ok()?.checked_mul(length)?.checked_add(total)?;
-        rest = behind.strip_prefix(unit)?;
+        rest = behind;
     }
-    (total > 0).then_some(total)
+    (total > 0 && rest.is_empty()).then_some(total)
 }
 
 #[cfg(test)]
@@ -55,7 +63,9 @@ mod tests {
 
     #[test]
     fn a_scrape_ends_before_the_next_begins() {
-        for (interval, timeout) in [("30s", "10s"), ("30s", "30s"), ("1m", "59s"), ("1m30s", "90000ms"), ("1h", "2m")] {
+        for (interval, timeout) in
+            [("30s", "10s"), ("30s", "30s"), ("1m", "59s"), ("1m30s", "90000ms"), ("1h", "2m"), ("1d12h", "1h")]
+        {
             assert_eq!(fields(interval, timeout), [""; 0], "{interval} {timeout}");
         }
         for (interval, timeout) in [("5s", "10s"), ("1m", "61s"), ("999ms", "1s")] {
@@ -65,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_refused() {
-        for text in ["", "30", "s", "0s", "1x", "-1s", "1.5s", "99999999999999999999s"] {
+        for text in ["", "30", "s", "0s", "30s1m", "1s1s", "1x", "-1s", "1.5s", "99999999999999999999s"] {
             assert_eq!(fields(text, "10s"), ["spec.monitoring.serviceMonitor.interval"], "{text:?}");
         }
     }

@@ -1,107 +1,71 @@
-//! Replicas, autoscaling, disruption budgets and shutdown times that contradict each other.
+//! Who decides how many servers there are, and by what.
 
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use memcached_api::spec::{HighAvailability, MemcachedSpec};
+use k8s_openapi::api::autoscaling::v2::MetricSpec;
+use k8s_openapi::api::core::v1::ResourceRequirements;
+use memcached_api::rule;
+use memcached_api::spec::{Autoscaling, MemcachedSpec};
 
-use super::Violation;
+use super::finding::Violation;
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
-    let mut violations = check_autoscaling(spec);
-    if let Some(availability) = &spec.high_availability {
-        violations.extend(check_budget(spec, availability));
-        violations.extend(check_shutdown(availability));
-    }
-    violations
-}
-
-fn check_autoscaling(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
     let Some(autoscaling) = spec.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) else {
         return violations;
     };
-    let mut refuse = |field: &str, message: String| violations.push(Violation::new(field, message));
+    let mut refuse = |rule, numbers: &[i64]| violations.push(Violation::of(rule, numbers));
     if spec.replicas.is_some() {
-        let message = "not together with spec.autoscaling.enabled, which decides the number: remove it";
-        refuse("spec.replicas", message.into());
+        refuse(&rule::REPLICAS_OR_AUTOSCALING, &[]);
     }
-    match autoscaling.max_replicas {
-        None => refuse("spec.autoscaling.maxReplicas", "required when autoscaling is enabled".into()),
-        Some(max) => {
-            let min = autoscaling.min_replicas.unwrap_or(1);
-            if min > max {
-                refuse("spec.autoscaling.minReplicas", format!("{min} is more than maxReplicas {max}"));
-            }
-        }
+    match (autoscaling.min_replicas, autoscaling.max_replicas) {
+        (_, None) => refuse(&rule::MAX_REPLICAS, &[]),
+        (Some(min), Some(max)) if min > max => refuse(&rule::MIN_ABOVE_MAX, &[min.into(), max.into()]),
+        _ => {}
     }
-    let on_cpu = autoscaling.metrics.iter().any(|metric| is_utilization(metric, "cpu"));
-    if (on_cpu || autoscaling.metrics.is_empty()) && !requests_cpu(spec) {
-        refuse(
-            "spec.resources.requests.cpu",
-            "required on every container to scale by CPU utilisation: the autoscaler compares with it".into(),
-        );
+    for rule in missing_requests(spec, autoscaling) {
+        refuse(rule, &[]);
     }
     let warm = spec.warm_restart.as_ref().is_some_and(|warm| warm.enabled);
-    if warm && autoscaling.metrics.iter().any(|metric| is_resource(metric, "memory")) {
-        refuse(
-            "spec.autoscaling.metrics",
-            "a memory metric does not go with warmRestart: the cache's memory is not the container's there".into(),
-        );
+    if warm && autoscaling.metrics.iter().any(is_memory) {
+        refuse(&rule::WARM_MEMORY, &[]);
     }
     violations
 }
 
-fn is_resource(metric: &k8s_openapi::api::autoscaling::v2::MetricSpec, name: &str) -> bool {
-    metric.resource.as_ref().is_some_and(|resource| resource.name == name)
+/// Containers without a request for the CPU that the autoscaler compares with.
+fn missing_requests(spec: &MemcachedSpec, autoscaling: &Autoscaling) -> Vec<&'static rule::Rule> {
+    let monitoring = spec.monitoring.as_ref().filter(|monitoring| monitoring.enabled);
+    let metrics = &autoscaling.metrics;
+    let on_pods = metrics.is_empty() || metrics.iter().any(is_cpu_utilization);
+    let on = |name: &str| on_pods || metrics.iter().any(|metric| is_cpu_utilization_of(metric, name));
+    let mut missing = Vec::new();
+    if on("memcached") && !requests_cpu(spec.resources.as_ref()) {
+        missing.push(&rule::CPU_REQUEST);
+    }
+    if on("exporter") && monitoring.is_some_and(|monitoring| !requests_cpu(monitoring.exporter_resources.as_ref())) {
+        missing.push(&rule::CPU_REQUEST_OF_EXPORTER);
+    }
+    missing
 }
 
-fn is_utilization(metric: &k8s_openapi::api::autoscaling::v2::MetricSpec, name: &str) -> bool {
-    is_resource(metric, name) && metric.resource.as_ref().is_some_and(|r| r.target.average_utilization.is_some())
+fn is_memory(metric: &MetricSpec) -> bool {
+    metric.resource.as_ref().is_some_and(|resource| resource.name == "memory")
+        || metric.container_resource.as_ref().is_some_and(|resource| resource.name == "memory")
+}
+
+fn is_cpu_utilization(metric: &MetricSpec) -> bool {
+    metric.resource.as_ref().is_some_and(|r| r.name == "cpu" && r.target.average_utilization.is_some())
+}
+
+fn is_cpu_utilization_of(metric: &MetricSpec, container: &str) -> bool {
+    metric
+        .container_resource
+        .as_ref()
+        .is_some_and(|r| r.container == container && r.name == "cpu" && r.target.average_utilization.is_some())
 }
 
 /// A request may also come from a limit: Kubernetes copies it.
-fn requests_cpu(spec: &MemcachedSpec) -> bool {
-    let has_cpu = |resources: Option<&k8s_openapi::api::core::v1::ResourceRequirements>| {
-        resources.is_some_and(|r| [&r.requests, &r.limits].into_iter().flatten().any(|map| map.contains_key("cpu")))
-    };
-    let monitoring = spec.monitoring.as_ref().filter(|monitoring| monitoring.enabled);
-    has_cpu(spec.resources.as_ref()) && monitoring.is_none_or(|m| has_cpu(m.exporter_resources.as_ref()))
-}
-
-fn check_budget(spec: &MemcachedSpec, availability: &HighAvailability) -> Option<Violation> {
-    const PATH: &str = "spec.highAvailability.podDisruptionBudget";
-    let budget = availability.pod_disruption_budget.as_ref().filter(|budget| budget.enabled)?;
-    let refuse = |field: &str, message: String| Some(Violation::new(format!("{PATH}.{field}"), message));
-    match (&budget.min_available, &budget.max_unavailable) {
-        (Some(_), Some(_)) => refuse("maxUnavailable", "not together with minAvailable: give one of the two".into()),
-        (None, None) => Some(Violation::new(PATH, "give one of minAvailable and maxUnavailable")),
-        (Some(IntOrString::Int(min)), None) => {
-            let replicas = spec.replicas.filter(|count| *count > 0)?;
-            let message = format!("{min} leaves none of {replicas} replicas to disrupt: at most {}", replicas - 1);
-            (*min >= replicas).then(|| Violation::new(format!("{PATH}.minAvailable"), message))
-        }
-        (Some(IntOrString::String(text)), None) => check_percentage(PATH, "minAvailable", text),
-        (None, Some(IntOrString::String(text))) => check_percentage(PATH, "maxUnavailable", text),
-        (None, Some(IntOrString::Int(_))) => None,
-    }
-}
-
-fn check_percentage(path: &str, field: &str, text: &str) -> Option<Violation> {
-    let number = text.strip_suffix('%').and_then(|number| number.parse::<u8>().ok());
-    let is_good = number.is_some_and(|number| number <= 100);
-    (!is_good).then(|| {
-        Violation::new(format!("{path}.{field}"), format!("{text:?} is neither a number nor a percentage up to 100%"))
-    })
-}
-
-fn check_shutdown(availability: &HighAvailability) -> Option<Violation> {
-    let shutdown = availability.graceful_shutdown.as_ref().filter(|shutdown| shutdown.enabled)?;
-    let (grace, delay) = (shutdown.termination_grace_period_seconds, shutdown.pre_stop_delay_seconds);
-    (grace <= delay).then(|| {
-        Violation::new(
-            "spec.highAvailability.gracefulShutdown.terminationGracePeriodSeconds",
-            format!("{grace} is not more than preStopDelaySeconds {delay}: the server would be killed while it waits"),
-        )
-    })
+fn requests_cpu(resources: Option<&ResourceRequirements>) -> bool {
+    resources.is_some_and(|r| [&r.requests, &r.limits].into_iter().flatten().any(|map| map.contains_key("cpu")))
 }
 
 #[cfg(test)]

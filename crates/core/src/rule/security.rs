@@ -1,47 +1,53 @@
 //! Authentication and TLS that could not be set up as declared.
 
+use memcached_api::rule;
 use memcached_api::spec::{MemcachedSpec, Sasl, SecretRef, Tls, TlsMode};
 
-use super::Violation;
+use super::finding::Violation;
+use super::syntax::{NAME_RULE, is_object_name};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let Some(security) = &spec.security else {
         return Vec::new();
     };
-    let sasl = security.sasl.as_ref().filter(|sasl| sasl.enabled).and_then(check_sasl);
+    let sasl = security.sasl.as_ref().filter(|sasl| sasl.enabled).map(check_sasl);
     let tls = security.tls.as_ref().filter(|tls| tls.enabled).map(check_tls);
-    sasl.into_iter().chain(tls.into_iter().flatten()).collect()
+    sasl.into_iter().chain(tls).flatten().collect()
 }
 
-fn check_sasl(sasl: &Sasl) -> Option<Violation> {
-    is_missing(sasl.credentials_secret_ref.as_ref()).then(|| {
-        Violation::new(
-            "spec.security.sasl.credentialsSecretRef.name",
-            "required when authentication is enabled: name the Secret with the key password-file",
-        )
-    })
+fn check_sasl(sasl: &Sasl) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    if is_missing(sasl.credentials_secret_ref.as_ref()) {
+        violations.push(Violation::of(&rule::PASSWORD_SECRET, &[]));
+    }
+    violations.extend(check_secret(&rule::PASSWORD_SECRET.path(), sasl.credentials_secret_ref.as_ref()));
+    violations
 }
 
 fn check_tls(tls: &Tls) -> Vec<Violation> {
     let mut violations = Vec::new();
     let named = !is_missing(tls.certificate_secret_ref.as_ref());
     if !named && tls.issuer_ref.is_none() {
-        violations.push(Violation::new(
-            "spec.security.tls.certificateSecretRef.name",
-            "required when TLS is enabled: name the Secret with tls.crt and tls.key, or give issuerRef",
-        ));
+        violations.push(Violation::of(&rule::CERTIFICATE_SECRET, &[]));
     }
     if named && tls.issuer_ref.is_some() {
-        let message = "not together with certificateSecretRef: give one of the two";
-        violations.push(Violation::new("spec.security.tls.issuerRef", message));
+        violations.push(Violation::of(&rule::CERTIFICATE_OR_ISSUER, &[]));
     }
     if tls.enable_client_cert && tls.mode == Some(TlsMode::Alongside) {
-        violations.push(Violation::new(
-            "spec.security.tls.mode",
-            "Alongside would leave a way around client certificates: use Required, or leave it out",
-        ));
+        violations.push(Violation::of(&rule::WAY_AROUND_CERTIFICATES, &[]));
+    }
+    violations.extend(check_secret(&rule::CERTIFICATE_SECRET.path(), tls.certificate_secret_ref.as_ref()));
+    if let Some(issuer) = tls.issuer_ref.as_ref().filter(|issuer| !is_object_name(&issuer.name)) {
+        let message = format!("{:?} {NAME_RULE}", issuer.name);
+        violations.push(Violation::new("spec.security.tls.issuerRef.name", message));
     }
     violations
+}
+
+fn check_secret(field: &str, secret: Option<&SecretRef>) -> Option<Violation> {
+    let name = &secret?.name;
+    let is_good = name.is_empty() || is_object_name(name);
+    (!is_good).then(|| Violation::new(field, format!("{name:?} {NAME_RULE}")))
 }
 
 fn is_missing(secret: Option<&SecretRef>) -> bool {
@@ -69,6 +75,12 @@ mod tests {
     fn passwords_need_a_secret() {
         assert_eq!(fields(|spec| with_sasl(spec, "creds")), [""; 0]);
         assert_eq!(fields(|spec| with_sasl(spec, "")), ["spec.security.sasl.credentialsSecretRef.name"]);
+    }
+
+    #[test]
+    fn secrets_have_names_that_secrets_can_have() {
+        assert_eq!(fields(|spec| with_sasl(spec, "My Secret")), ["spec.security.sasl.credentialsSecretRef.name"]);
+        assert_eq!(fields(|spec| with_tls(spec, "a/b", false)), ["spec.security.tls.certificateSecretRef.name"]);
     }
 
     #[test]

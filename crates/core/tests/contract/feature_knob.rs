@@ -40,13 +40,13 @@ fn every_knob_turns_one_thing() {
             "extraVolumes",
             &["+ template.spec.volumes[scratch].emptyDir: {}", "+ template.spec.volumes[scratch].name: scratch"],
         ),
-        (
-            "extraVolumeMounts",
-            &["+ server.volumeMounts[scratch].mountPath: /scratch", "+ server.volumeMounts[scratch].name: scratch"],
-        ),
     ] {
         assert_eq!(changes(&knob(name)), expected, "{name}");
     }
+    assert_eq!(
+        changes_on(&knob("extraVolumes"), &knob("extraVolumeMounts")),
+        ["+ server.volumeMounts[scratch].mountPath: /scratch", "+ server.volumeMounts[scratch].name: scratch"]
+    );
 }
 
 #[test]
@@ -65,11 +65,11 @@ fn an_account_brings_no_token() {
 
 #[test]
 fn labels_and_annotations_of_ours_are_not_for_taking() {
-    let labels = json!({"podLabels": {
-        "app.kubernetes.io/name": "x", "app.kubernetes.io/instance": "x", "app.kubernetes.io/managed-by": "x",
-        "app.kubernetes.io/version": "x",
-    }});
-    assert_eq!(changes(&labels), [""; 0]);
+    for label in ["name", "instance", "managed-by"] {
+        let labels = json!({"podLabels": {format!("app.kubernetes.io/{label}"): "x"}});
+        assert_eq!(refused(&labels), ["spec.podLabels"], "{label}");
+    }
+    assert_eq!(changes(&json!({"podLabels": {"app.kubernetes.io/version": "x"}})), [""; 0]);
     let annotations = json!({"podAnnotations": {
         "memcached.c5c3.io/secret-hash": "x", "memcached.c5c3.io/restart-trigger": "x",
     }});
@@ -96,7 +96,7 @@ fn a_disk_tier_is_mounted_and_used() {
             "+ server.command: memcached -o ext_path=/var/lib/memcached/extstore/store:1024m",
             "+ server.volumeMounts[extstore].mountPath: /var/lib/memcached/extstore",
             "+ server.volumeMounts[extstore].name: extstore",
-            "+ template.spec.volumes[extstore].emptyDir.sizeLimit: 1Gi",
+            "+ template.spec.volumes[extstore].emptyDir.sizeLimit: 1088Mi",
             "+ template.spec.volumes[extstore].name: extstore",
         ]
     );
@@ -106,9 +106,9 @@ fn a_disk_tier_is_mounted_and_used() {
 fn a_disk_tier_on_a_claim_lives_with_its_pod() {
     const CLAIM: &str = "template.spec.volumes[extstore].ephemeral.volumeClaimTemplate.spec";
     let expected = [
-        "- template.spec.volumes[extstore].emptyDir.sizeLimit: 1Gi".to_owned(),
+        "- template.spec.volumes[extstore].emptyDir.sizeLimit: 1088Mi".to_owned(),
         format!("+ {CLAIM}.accessModes: ReadWriteOnce"),
-        format!("+ {CLAIM}.resources.requests.storage: 1Gi"),
+        format!("+ {CLAIM}.resources.requests.storage: 1088Mi"),
         format!("+ {CLAIM}.storageClassName: nvme"),
     ];
     let claim = json!({"extstore": {"volumeClaim": {"storageClassName": "nvme"}}});

@@ -180,8 +180,11 @@ fn every_field_that_shapes_pods_is_noticed_alone() {
     let required = merged(&with_tls(), &json!({"security": {"tls": {"mode": "Required"}}}));
     let base = merged(&merged(&required, &with_monitoring()), &with_sasl());
     let base = merged(&base, &json!({"highAvailability": {}, "extstore": {"size": "1Gi"}}));
-    let knobs = with_knobs();
-    let each_knob = knobs.as_object().unwrap().iter().map(|(name, value)| json!({name: value}));
+    let mut knobs = with_knobs();
+    let volumes = json!({"extraVolumes": knobs["extraVolumes"].take()});
+    let base = merged(&base, &json!({"extraVolumes": [{"name": "scratch", "emptyDir": {"medium": "Memory"}}]}));
+    let knobs = knobs.as_object().unwrap().iter().filter(|(_, value)| !value.is_null());
+    let each_knob = knobs.map(|(name, value)| json!({name: value})).chain([volumes]);
     let others = [
         json!({"image": "other:1"}),
         json!({"resources": {"requests": {"cpu": "1"}}}),
