@@ -22,7 +22,7 @@ demo: testbed image ## The operator at work on a real cluster of its own (root);
 demo-down: testbed ## Take the demo away without a trace: its cluster, or with CLUSTER=current the cache and the operator
 ifeq ($(CLUSTER),current)
 	kubectl delete --ignore-not-found --wait --filename samples/quickstart.yaml
-	kubectl delete --ignore-not-found --filename config/manager --filename config/rbac/metrics.yaml --filename config/rbac/cluster.yaml --filename config/rbac/base.yaml --filename config/crd
+	kubectl delete --ignore-not-found --filename config/webhook --filename config/manager --filename config/rbac/webhook.yaml --filename config/rbac/metrics.yaml --filename config/rbac/cluster.yaml --filename config/rbac/base.yaml --filename config/crd
 else
 	@$(TESTBED) down --name demo
 endif

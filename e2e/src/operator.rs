@@ -46,7 +46,12 @@ pub fn start(cluster: &Cluster, arguments: &[&str], log: &Path) -> Result<Backgr
     let user = User::service_account(NAMESPACE, NAME);
     let mut command = program::bound_to_parent(operator);
     command
-        .args(["--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect=false"])
+        .args([
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+            "--leader-elect=false",
+            "--enable-webhooks=false",
+        ])
         .args(arguments)
         .env("KUBECONFIG", cluster.kubeconfig_as(&user)?);
     Background::start(command, log)

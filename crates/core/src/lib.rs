@@ -4,8 +4,8 @@
 //! crate can do IO, because it depends on nothing to do it with.
 
 pub mod build;
-pub mod difference;
 pub mod default;
+pub mod difference;
 pub mod image;
 pub mod quantity;
 pub mod revision;

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use jiff::SignedDuration;
+use memcached_api::spec::WorkloadType;
 use operator_kit::admin::BindAddress;
 use operator_kit::telemetry::LogFormat;
 
@@ -63,9 +64,29 @@ pub struct Operator {
     /// Where /healthz and /readyz are served; 0 turns them off
     #[arg(long, default_value = ":8081")]
     pub health_probe_bind_address: BindAddress,
-    /// Serve admission webhooks (accepted for compatibility; this version validates in the reconciler alone)
-    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    /// Serve admission webhooks: defaults are filled in, mistakes refused as they are made. Without them the rules
+    /// in the CustomResourceDefinition still hold, and the status tells the rest
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub enable_webhooks: bool,
+    /// Where admission webhooks are served
+    #[arg(long, default_value = ":9443")]
+    pub webhook_bind_address: BindAddress,
+    /// The Service through which the API server reaches them, in the operator's namespace
+    #[arg(long, default_value = "memcached-operator-webhook")]
+    pub webhook_service: String,
+    /// The webhook configurations (mutating and validating, of one name) that are told whom to trust
+    #[arg(long, default_value = "memcached-operator")]
+    pub webhook_configuration: String,
+    /// The Secret with the certificates that the operator makes and renews by itself, in its own namespace
+    #[arg(long, default_value = "memcached-operator-webhook-cert")]
+    pub webhook_secret: String,
+    /// A directory with tls.crt and tls.key to use instead, for example mounted from cert-manager; reloaded when they
+    /// change. Whoever puts them there also tells the API server whom to trust
+    #[arg(long)]
+    pub webhook_cert_dir: Option<PathBuf>,
+    /// What runs the pods of caches that do not say it
+    #[arg(long, value_enum, default_value_t = DefaultWorkload::Deployment)]
+    pub default_workload: DefaultWorkload,
     /// How many caches are worked on at once
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,
@@ -75,6 +96,21 @@ pub struct Operator {
     /// How logs are written
     #[arg(long, value_enum, default_value_t = LogFormat::Human)]
     pub log_format: LogFormat,
+}
+
+/// What can run the pods of a cache in this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum DefaultWorkload {
+    Deployment,
+}
+
+impl From<DefaultWorkload> for WorkloadType {
+    fn from(workload: DefaultWorkload) -> Self {
+        match workload {
+            DefaultWorkload::Deployment => Self::Deployment,
+        }
+    }
 }
 
 /// A span of time of at least a second.
@@ -101,7 +137,7 @@ mod tests {
         assert!(parse(&[]).leader_elect);
         assert!(!parse(&["--leader-elect=false"]).leader_elect);
         assert!(parse(&["--leader-elect"]).leader_elect);
-        assert!(parse(&["--enable-webhooks=true"]).enable_webhooks);
+        assert!(parse(&[]).enable_webhooks && !parse(&["--enable-webhooks=false"]).enable_webhooks);
     }
 
     #[test]

@@ -4,12 +4,16 @@ mod args;
 mod explain;
 mod memcached;
 mod run;
+mod webhook;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use memcached_core::Settings;
 use operator_kit::telemetry::Chain;
+
+/// Our name: in managed fields, on leases, to those who watch.
+const NAME: &str = "memcached-operator";
 
 /// Does what the command line says, building pods by these defaults.
 pub fn main(settings: &Settings) -> ExitCode {

@@ -11,9 +11,7 @@ use operator_kit::shutdown::{self, Shutdown};
 use operator_kit::telemetry;
 
 use crate::args::Operator;
-use crate::memcached;
-
-const NAME: &str = "memcached-operator";
+use crate::{NAME, memcached, webhook};
 
 /// Runs until a signal says stop.
 pub fn run(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Error>> {
@@ -26,9 +24,6 @@ async fn serve(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Er
     let config = Config::infer().await.map_err(|error| format!("no cluster to work in: {error}"))?;
     let metrics = Metrics::new("memcached_operator", &[("version", env!("CARGO_PKG_VERSION"))]);
     let client = metrics.client(config.clone())?;
-    if operator.enable_webhooks {
-        tracing::warn!("this version serves no webhooks: declarations are checked by the reconciler");
-    }
     let readiness = Readiness::default();
     let health = serve_health(&operator.health_probe_bind_address, readiness.clone(), shutdown.clone())?;
     let scrape = serve_metrics(
@@ -41,12 +36,16 @@ async fn serve(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Er
     let (resign, resigned) = shutdown::channel();
     let (leadership, election) = stand(&operator, config, resigned)?;
     metrics.show_leadership(leadership.clone());
+    let admission = webhook::serve(&operator, client.clone(), &metrics, leadership.clone(), &readiness, &shutdown)?;
 
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?operator.watch_namespaces, "starting");
     memcached::run(&operator, settings, client, metrics, leadership, readiness, shutdown).await;
     resign.fire();
     if let Some(election) = election {
         tracing::info!(end = ?election.await?, "leadership ended");
+    }
+    if let Some(admission) = admission {
+        admission.ended().await?;
     }
     for server in [health, scrape].into_iter().flatten() {
         server.ended().await?;

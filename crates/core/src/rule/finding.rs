@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use memcached_api::rule::Rule;
+use memcached_api::rule::{Reason, Rule};
 
 /// A rule that a declaration breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,16 +11,18 @@ pub struct Violation {
     pub field: String,
     /// What is wrong and what to do.
     pub message: String,
+    /// What kind of mistake it is.
+    pub reason: Reason,
 }
 
 impl Violation {
     pub(super) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
+        Self { field: field.into(), message: message.into(), reason: Reason::Invalid }
     }
 
     /// A rule that the API server knows as well, in its words.
     pub(super) fn of(rule: &Rule, numbers: &[i64]) -> Self {
-        Self::new(rule.path(), rule.says(numbers))
+        Self { reason: rule.reason, ..Self::new(rule.path(), rule.says(numbers)) }
     }
 }
 

@@ -22,10 +22,9 @@ use operator_kit::shutdown::Shutdown;
 use operator_kit::watch::{Key, Watch, Watched};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::NAME as MANAGER;
 use crate::args::Operator;
 
-/// Our name in managed fields.
-const MANAGER: &str = "memcached-operator";
 /// Names under which the other operator wrote the same objects.
 const PREDECESSORS: [&str; 2] = ["manager", "memcached-operator"];
 

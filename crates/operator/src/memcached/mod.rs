@@ -1,5 +1,6 @@
 //! The kind `Memcached`: observe → validate → build → apply → status → publish.
 
+mod admit;
 mod apply;
 mod context;
 mod control;
@@ -17,6 +18,7 @@ use operator_kit::backoff::Class;
 
 use context::Context;
 
+pub use admit::webhooks;
 pub use control::run;
 
 /// How long a single request may take: less than it takes for another to lead.

@@ -135,6 +135,7 @@ impl Operator {
         command
             .args(["--pdeathsig", "KILL", "--", program])
             .args(arguments)
+            .args(without_webhooks(arguments))
             .args(off("--metrics-bind-address", arguments))
             .args(off("--health-probe-bind-address", arguments))
             .env("KUBECONFIG", kubeconfig)
@@ -162,6 +163,12 @@ impl Operator {
 fn off(flag: &str, arguments: &[&str]) -> Option<String> {
     let is_given = arguments.iter().any(|argument| argument.starts_with(flag));
     (!is_given).then(|| format!("{flag}=0"))
+}
+
+/// The API server would have to be told where they are.
+fn without_webhooks(arguments: &[&str]) -> Option<&'static str> {
+    let is_wanted = arguments.iter().any(|argument| argument.starts_with("--webhook"));
+    (!is_wanted).then_some("--enable-webhooks=false")
 }
 
 fn rand() -> u128 {

@@ -1,0 +1,107 @@
+//! Admission: what is left out is filled in, what cannot work is refused, what will hurt is told.
+
+use memcached_api::Memcached;
+use memcached_api::rule::Reason;
+use memcached_api::spec::WorkloadType;
+use memcached_core::rule::{self, Violation};
+use memcached_core::{default, warning};
+use operator_kit::webhook::{Answer, Cause, CauseReason, Request, Webhooks};
+use serde_json::Value;
+
+/// Where defaults are filled in.
+pub const MUTATE: &str = "/mutate-memcached-c5c3-io-memcached";
+/// Where rules are checked.
+pub const VALIDATE: &str = "/validate-memcached-c5c3-io-memcached";
+
+/// The webhooks of this kind; caches that do not say it become `workload`.
+pub fn webhooks(workload: WorkloadType) -> Webhooks {
+    Webhooks::default()
+        .route(MUTATE, move |request| std::future::ready(mutate(&request, workload)))
+        .route(VALIDATE, |request| std::future::ready(validate(&request)))
+}
+
+fn mutate(request: &Request, workload: WorkloadType) -> Answer {
+    let value = |object| serde_json::to_value(object).ok();
+    match request.object.as_ref().and_then(value) {
+        Some(new) => {
+            let old = request.old_object.as_ref().and_then(value);
+            Answer::change(&new, &default::fill(old.as_ref(), &new, workload))
+        }
+        None => Answer::allow(),
+    }
+}
+
+fn validate(request: &Request) -> Answer {
+    let Some(object) = &request.object else {
+        // Nothing comes of it: a deletion.
+        return Answer::allow();
+    };
+    let Some(value) = serde_json::to_value(object).ok() else {
+        return Answer::deny("the object cannot be read");
+    };
+    let cache = match read(value.clone()) {
+        Ok(cache) => cache,
+        Err(cause) => return Answer::invalid([cause]),
+    };
+    let mut violations = rule::check(&name(&cache), &cache.spec);
+    let old = request.old_object.as_ref().and_then(|old| serde_json::to_value(old).ok()).and_then(|old| read(old).ok());
+    violations.extend(old.and_then(|old| rule::check_update(&old.spec, &cache.spec)));
+    let answer = Answer::invalid(violations.into_iter().map(|violation| cause(violation, &value)));
+    warning::warnings(&cache).iter().fold(answer, |answer, warning| answer.warn(warning.to_string()))
+}
+
+/// Its name; one that is still to be made up from a prefix is as long as it will be.
+fn name(cache: &Memcached) -> String {
+    let made_up = || cache.metadata.generate_name.as_ref().map(|prefix| format!("{prefix}00000"));
+    cache.metadata.name.clone().or_else(made_up).unwrap_or_default()
+}
+
+/// The object as a cache, or the field that keeps it from being one.
+fn read(object: Value) -> Result<Memcached, Cause> {
+    serde_json::from_value(object).map_err(|error| Cause::invalid("spec", error.to_string()))
+}
+
+/// In the API server's own words: what kind of mistake, the value, the rest.
+fn cause(violation: Violation, object: &Value) -> Cause {
+    let Violation { field, message, reason } = violation;
+    match (reason, value_at(object, &field)) {
+        (Reason::Invalid, Some(value)) => Cause::invalid(field, format!("Invalid value: {value}: {message}")),
+        (Reason::Invalid, None) => Cause::invalid(field, format!("Invalid value: {message}")),
+        (Reason::Required, _) => Cause::new(CauseReason::Required, field, format!("Required value: {message}")),
+        (Reason::Forbidden, _) => Cause::new(CauseReason::Forbidden, field, format!("Forbidden: {message}")),
+    }
+}
+
+/// The value of a field, if it is there and short enough to be shown.
+fn value_at(object: &Value, field: &str) -> Option<String> {
+    let mut value = object;
+    for step in field.split(['.', '[']) {
+        value = match step.strip_suffix(']') {
+            Some(index) => value.get(index.parse::<usize>().ok()?)?,
+            None => value.get(step)?,
+        };
+    }
+    let text = value.to_string();
+    (!value.is_object() && !value.is_array() && text.len() <= 128).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_mistake_is_told_with_its_value_in_the_api_servers_words() {
+        let object = json!({"spec": {"memcached": {"extraArgs": ["-v", "-p"], "threads": 500}, "replicas": null}});
+        let say = |field: &str, reason| {
+            cause(Violation { field: field.into(), message: "no".into(), reason }, &object).message
+        };
+        assert_eq!(say("spec.memcached.extraArgs[1]", Reason::Invalid), "Invalid value: \"-p\": no");
+        assert_eq!(say("spec.memcached.threads", Reason::Invalid), "Invalid value: 500: no");
+        assert_eq!(say("spec.memcached", Reason::Invalid), "Invalid value: no");
+        assert_eq!(say("spec.nowhere.to[7].be", Reason::Invalid), "Invalid value: no");
+        assert_eq!(say("spec.memcached.threads", Reason::Required), "Required value: no");
+        assert_eq!(say("spec.memcached.threads", Reason::Forbidden), "Forbidden: no");
+    }
+}
