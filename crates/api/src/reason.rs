@@ -30,3 +30,16 @@ pub const READY: &str = "MemcachedReady";
 pub const NOT_READY: &str = "MemcachedNotReady";
 /// The operator leaves the children alone, as it was told.
 pub const PAUSED: &str = "Paused";
+
+/// An Event: the memory limit is below what the server needs when it is full and busy.
+pub const MEMORY_TIGHT: &str = "MemoryTight";
+/// An Event: the image may be another one tomorrow.
+pub const VERSION_NOT_FIXED: &str = "VersionNotFixed";
+/// An Event: the exporter that was named may not be able to log in.
+pub const EXPORTER_MAY_BE_BLIND: &str = "ExporterMayBeBlind";
+/// An Event: a rollout takes the only server away.
+pub const ROLLOUT_INTERRUPTS: &str = "RolloutInterrupts";
+/// An Event: the disruption budget protects nothing, or blocks everything.
+pub const BUDGET_USELESS: &str = "BudgetUseless";
+/// An Event: what stood in the way is gone.
+pub const RECOVERED: &str = "Recovered";

@@ -12,6 +12,8 @@ pub struct Settings {
     pub image: String,
     /// The exporter's image.
     pub exporter_image: String,
+    /// The image with our own agent, which is the exporter of caches with passwords.
+    pub agent_image: String,
     /// Seconds before and between the looks that decide about readiness.
     pub readiness_seconds: i32,
     /// Seconds before and between the looks that decide about a restart.
@@ -23,6 +25,7 @@ impl Default for Settings {
         Self {
             image: image::DEFAULT.into(),
             exporter_image: STOCK_EXPORTER.into(),
+            agent_image: concat!("memcached-operator:", env!("CARGO_PKG_VERSION")).into(),
             readiness_seconds: 5,
             liveness_seconds: 10,
         }

@@ -3,7 +3,8 @@
 use k8s_openapi::api::autoscaling::v2::{HorizontalPodAutoscalerBehavior, MetricSpec};
 use memcached_api::Memcached;
 use memcached_api::spec::{
-    Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, Sasl, SaslMode, Security, Server, Tls, TlsMode,
+    Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, STOCK_EXPORTER, Sasl, SaslMode, Security, Server,
+    Tls, TlsMode,
 };
 
 use crate::image;
@@ -149,6 +150,9 @@ impl Validated {
     /// The exporter's image.
     pub fn exporter_image(&self) -> Option<&str> {
         let monitoring = self.monitoring.as_ref()?;
+        if self.is_exported_by_agent() {
+            return Some(&self.settings.agent_image);
+        }
         Some(
             monitoring
                 .exporter_image
@@ -156,6 +160,13 @@ impl Validated {
                 .filter(|image| !image.is_empty())
                 .unwrap_or(&self.settings.exporter_image),
         )
+    }
+
+    /// Whether our own exporter takes the stock one's place, which cannot log in.
+    pub fn is_exported_by_agent(&self) -> bool {
+        let Some(monitoring) = &self.monitoring else { return false };
+        let named = monitoring.exporter_image.as_deref().filter(|image| !image.is_empty());
+        self.sasl.is_some() && named.is_none_or(|image| image == STOCK_EXPORTER)
     }
 
     /// How many servers the declaration asks for; none where an autoscaler decides.

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use memcached_api::Memcached;
-use memcached_api::spec::{MemcachedSpec, PodDisruptionBudget, STOCK_EXPORTER};
+use memcached_api::spec::{MemcachedSpec, PodDisruptionBudget};
+use memcached_api::{Memcached, reason};
 
 use crate::build::keeps_apart;
 use crate::rule::{fewest, percentage};
@@ -18,6 +18,8 @@ pub struct Warning {
     pub field: &'static str,
     /// What will happen and what to do.
     pub message: String,
+    /// The reason of the Event that tells of it.
+    pub reason: &'static str,
 }
 
 impl fmt::Display for Warning {
@@ -72,6 +74,7 @@ fn memory(cache: &Validated) -> Option<Warning> {
     let need = Need::of(cache);
     let limited = i64::try_from(quantity::bytes(limit)? >> 20).ok()?;
     (limited < need.total()).then(|| Warning {
+        reason: reason::MEMORY_TIGHT,
         field: "spec.resources.limits.memory",
         message: format!(
             "{} may get the server killed once it is full and busy: it needs about {}Mi for {}Mi of items, {}Mi of hash \
@@ -90,14 +93,16 @@ fn memory(cache: &Validated) -> Option<Warning> {
 fn tag(cache: &Validated) -> Option<Warning> {
     let is_fixed = cache.image.contains('@') || image::tag(&cache.image).is_some_and(|tag| tag != "latest");
     (!is_fixed).then(|| Warning {
+        reason: reason::VERSION_NOT_FIXED,
         field: "spec.image",
         message: format!("{:?} is another version one day: name one, for example {}", cache.image, image::DEFAULT),
     })
 }
 
 fn exporter(cache: &Validated) -> Option<Warning> {
-    let image = cache.exporter_image().filter(|image| *image != STOCK_EXPORTER)?;
+    let image = cache.exporter_image().filter(|_| !cache.is_exported_by_agent())?;
     cache.sasl.as_ref().map(|_| Warning {
+        reason: reason::EXPORTER_MAY_BE_BLIND,
         field: "spec.monitoring.exporterImage",
         message: format!("{image:?} has to know how to log in to a cache with passwords, or memcached_up will be 0"),
     })
@@ -105,6 +110,7 @@ fn exporter(cache: &Validated) -> Option<Warning> {
 
 fn rollout(cache: &Validated) -> Option<Warning> {
     (cache.scale == Scale::Fixed(1) && keeps_apart(cache)).then(|| Warning {
+        reason: reason::ROLLOUT_INTERRUPTS,
         field: "spec.replicas",
         message:
             "servers that must keep apart are replaced old one first: with one server, every rollout is an outage \
@@ -115,8 +121,10 @@ fn rollout(cache: &Validated) -> Option<Warning> {
 
 fn budget(spec: &MemcachedSpec) -> Option<Warning> {
     let budget = spec.high_availability.as_ref()?.pod_disruption_budget.as_ref().filter(|budget| budget.enabled)?;
-    let warning =
-        |message: &str| Some(Warning { field: "spec.highAvailability.podDisruptionBudget", message: message.into() });
+    let warning = |message: &str| {
+        let field = "spec.highAvailability.podDisruptionBudget";
+        Some(Warning { field, message: message.into(), reason: reason::BUDGET_USELESS })
+    };
     let fewest = fewest(spec);
     if blocks_all(budget, fewest) {
         return warning("no server may ever be disrupted: nodes that run one cannot be drained; allow at least one");

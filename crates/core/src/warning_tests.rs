@@ -1,5 +1,7 @@
 use serde_json::{Value, json};
 
+use memcached_api::spec::STOCK_EXPORTER;
+
 use super::*;
 use crate::fixture::memcached;
 

@@ -84,12 +84,20 @@ fn failure(pod: &Pod) -> Option<String> {
     statuses.iter().find_map(|status| waiting(name, status))
 }
 
+/// What a container said before it ended.
+fn last_words(status: &ContainerStatus) -> Option<String> {
+    let ended = status.last_state.as_ref()?.terminated.as_ref()?;
+    let line = ended.message.as_deref()?.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(200).collect())
+}
+
 fn waiting(pod: &str, status: &ContainerStatus) -> Option<String> {
     let waiting = status.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.as_deref().filter(|reason| HOPELESS.contains(reason))?;
     let detail = waiting.message.as_deref().unwrap_or("no details");
     let advice = if reason == "CrashLoopBackOff" {
-        format!("see kubectl logs {pod} --container {}", status.name)
+        let said = last_words(status).map_or_else(String::new, |words| format!("it said {words:?}; "));
+        format!("{said}see kubectl logs {pod} --container {}", status.name)
     } else {
         format!("check the image {:?} and imagePullSecrets", status.image)
     };

@@ -87,6 +87,9 @@ pub struct Operator {
     /// What runs the pods of caches that do not say it
     #[arg(long, value_enum, default_value_t = DefaultWorkload::Deployment)]
     pub default_workload: DefaultWorkload,
+    /// The image with our agent, the exporter of caches with passwords: the operator's own
+    #[arg(long, env = "AGENT_IMAGE")]
+    pub agent_image: Option<String>,
     /// How many caches are worked on at once
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,

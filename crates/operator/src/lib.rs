@@ -18,6 +18,8 @@ const NAME: &str = "memcached-operator";
 /// Does what the command line says, building pods by these defaults.
 pub fn main(settings: &Settings) -> ExitCode {
     let cli = args::Cli::parse();
+    let agent_image = cli.operator.agent_image.clone().unwrap_or_else(|| settings.agent_image.clone());
+    let settings = &Settings { agent_image, ..settings.clone() };
     let outcome = match &cli.command {
         Some(args::Command::Crd) => explain::print_crd(),
         Some(args::Command::Explain(explain)) => explain::explain(explain, settings),

@@ -12,6 +12,9 @@ pub const TLS_DIRECTORY: &str = "/etc/memcached/tls";
 /// Where the disk tier is mounted.
 pub const EXTSTORE_DIRECTORY: &str = "/var/lib/memcached/extstore";
 
+/// Where the exporter is talked to where clients are not.
+const LOOPBACK_PORT: u16 = 11213;
+
 /// The contract's arguments, in the contract's order.
 pub fn arguments(cache: &Validated) -> Vec<String> {
     let server = &cache.server;
@@ -53,14 +56,11 @@ pub fn command(cache: &Validated) -> Option<Vec<String>> {
         if tls.client_certificates {
             words.extend(["-o".into(), "ssl_verify_mode=2".into()]);
         }
-        // -Z alone would put TLS on 11211 and leave 11212 closed.
-        let listeners = match tls.mode {
-            TlsMode::Alongside => "notls:*:11211,*:11212",
-            TlsMode::Required => "notls:127.0.0.1:11213,*:11211,*:11212",
-        };
-        words.extend(["-l".into(), listeners.into()]);
     }
-    if cache.sasl.as_ref().is_some_and(|sasl| sasl.mode == SaslMode::SASL) {
+    if let Some(listeners) = listeners(cache) {
+        words.extend(["-l".into(), listeners]);
+    }
+    if is_binary(cache) {
         words.push("-S".into());
     }
     if let Some(extstore) = &cache.spec.extstore {
@@ -74,10 +74,40 @@ pub fn command(cache: &Validated) -> Option<Vec<String>> {
     Some(words)
 }
 
+/// Whether clients log in by SASL, which takes the binary protocol.
+pub fn is_binary(cache: &Validated) -> bool {
+    cache.sasl.as_ref().is_some_and(|sasl| sasl.mode == SaslMode::SASL)
+}
+
+/// The port on loopback at which the exporter gets plain text, if not at the clients' own.
+pub fn loopback_port(cache: &Validated) -> Option<u16> {
+    let is_encrypted = cache.tls.as_ref().is_some_and(|tls| tls.mode == TlsMode::Required);
+    let is_scraped = is_binary(cache) && cache.monitoring.is_some();
+    (is_encrypted || is_scraped).then_some(LOOPBACK_PORT)
+}
+
+/// Where to listen; none where the server's own default is right.
+fn listeners(cache: &Validated) -> Option<String> {
+    // Text for the exporter, which speaks no binary; nobody else is on a pod's loopback. Prefixes in this order: the
+    // other way round memcached takes the second for a host name.
+    let is_text = is_binary(cache) && cache.monitoring.is_some();
+    let protocol = if is_text { "proto[ascii]:" } else { "" };
+    let transport = if cache.tls.is_some() { "notls:" } else { "" };
+    let loopback = loopback_port(cache).map(|port| format!("{transport}{protocol}127.0.0.1:{port}"));
+    // -Z alone would put TLS on 11211 and leave 11212 closed.
+    let clients = match cache.tls.as_ref().map(|tls| tls.mode) {
+        None if loopback.is_none() => return None,
+        None => "*:11211",
+        Some(TlsMode::Alongside) => "notls:*:11211,*:11212",
+        Some(TlsMode::Required) => "*:11211,*:11212",
+    };
+    Some(loopback.into_iter().chain([clients.to_owned()]).collect::<Vec<_>>().join(","))
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-    use memcached_api::spec::{Extstore, Server};
+    use memcached_api::spec::{Extstore, Monitoring, Server};
 
     use super::*;
     use crate::fixture::{validated, with_sasl, with_tls};
@@ -117,6 +147,33 @@ mod tests {
     fn plaintext_stays_beside_tls_unless_it_is_required() {
         let cache = validated(|spec| with_tls(spec, "certs", false));
         assert_eq!(joined(&command(&cache).unwrap()), "memcached -l notls:*:11211,*:11212");
+    }
+
+    #[test]
+    fn an_exporter_gets_plain_text_on_loopback_whatever_clients_have_to_do() {
+        let listen = |mode, is_scraped: bool, tls: Option<TlsMode>| {
+            let cache = validated(|spec| {
+                with_sasl(spec, "creds");
+                if let Some(tls) = tls {
+                    with_tls(spec, "certs", false);
+                    spec.security.as_mut().unwrap().tls.as_mut().unwrap().mode = Some(tls);
+                }
+                spec.security.as_mut().unwrap().sasl.as_mut().unwrap().mode = mode;
+                spec.monitoring = Some(Monitoring { enabled: is_scraped, ..Monitoring::default() });
+            });
+            listeners(&cache).unwrap_or_default()
+        };
+        let (sasl, ascii) = (SaslMode::SASL, SaslMode::ASCII);
+        assert_eq!(listen(ascii, true, None), "");
+        assert_eq!(listen(sasl, false, None), "");
+        assert_eq!(listen(sasl, true, None), "proto[ascii]:127.0.0.1:11213,*:11211");
+        let alongside = Some(TlsMode::Alongside);
+        assert_eq!(listen(ascii, true, alongside), "notls:*:11211,*:11212");
+        assert_eq!(listen(sasl, true, alongside), "notls:proto[ascii]:127.0.0.1:11213,notls:*:11211,*:11212");
+        let required = Some(TlsMode::Required);
+        assert_eq!(listen(ascii, true, required), "notls:127.0.0.1:11213,*:11211,*:11212");
+        assert_eq!(listen(sasl, false, required), "notls:127.0.0.1:11213,*:11211,*:11212");
+        assert_eq!(listen(sasl, true, required), "notls:proto[ascii]:127.0.0.1:11213,*:11211,*:11212");
     }
 
     #[test]

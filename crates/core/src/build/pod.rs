@@ -10,11 +10,12 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use memcached_api::label;
-use memcached_api::spec::{AntiAffinityPreset, GracefulShutdown, SaslMode, TlsMode};
+use memcached_api::spec::{AntiAffinityPreset, GracefulShutdown};
 
-use super::argument::{SASL_DIRECTORY, arguments, command};
+use super::argument::{SASL_DIRECTORY, arguments, command, is_binary, loopback_port};
 use super::meta::{labels, selector, workload_labels};
 use super::service::ports;
+use crate::secret::PASSWORD_FILE;
 use crate::validate::Validated;
 
 #[path = "volume.rs"]
@@ -27,6 +28,11 @@ const USER: i64 = 11211;
 
 /// Where memcached's binary SASL looks for its password file.
 const SASL_DATABASE: &str = "MEMCACHED_SASL_PWDB";
+/// Where it looks for its configuration.
+const SASL_CONFIGURATION: &str = "SASL_CONF_PATH";
+
+/// Our agent in its image.
+const AGENT: &str = "/memcached-agent";
 
 /// The template as this version of the operator builds it.
 pub fn build_template(cache: &Validated, secret_hash: Option<&str>) -> PodTemplateSpec {
@@ -95,20 +101,26 @@ fn memcached_container(cache: &Validated) -> Container {
         readiness_probe: Some(tcp_probe(cache.settings.readiness_seconds)),
         lifecycle: graceful_shutdown(cache).map(wait_before_stop),
         volume_mounts: (!mounts.is_empty()).then_some(mounts),
+        // What it says when it does not start ends up in the status of the cache.
+        termination_message_policy: Some("FallbackToLogsOnError".into()),
         security_context: Some(container_security_context(cache)),
         ..Container::default()
     }
 }
 
-/// The exporter talks to the server over loopback, where TLS is required to the plaintext port there.
+/// The exporter talks to the server over loopback.
 fn exporter_container(cache: &Validated) -> Option<Container> {
     let monitoring = cache.monitoring.as_ref()?;
-    let required = cache.tls.as_ref().is_some_and(|tls| tls.mode == TlsMode::Required);
+    let is_ours = cache.is_exported_by_agent();
+    let (command, args) = if is_ours { agent_exporter(cache) } else { (None, stock_exporter(cache)) };
+    let credentials = is_ours.then(|| volume::credentials_mount(cache)).flatten();
     Some(Container {
         name: "exporter".into(),
         image: cache.exporter_image().map(str::to_owned),
         image_pull_policy: cache.spec.image_pull_policy.clone(),
-        args: required.then(|| vec!["--memcached.address=127.0.0.1:11213".into()]),
+        command,
+        args,
+        volume_mounts: credentials.map(|mount| vec![mount]),
         ports: Some(vec![container_port("metrics", 9150)]),
         resources: monitoring.exporter_resources.clone(),
         security_context: Some(container_security_context(cache)),
@@ -116,16 +128,31 @@ fn exporter_container(cache: &Validated) -> Option<Container> {
     })
 }
 
+fn stock_exporter(cache: &Validated) -> Option<Vec<String>> {
+    loopback_port(cache).map(|port| vec![format!("--memcached.address=127.0.0.1:{port}")])
+}
+
+/// Ours logs in where the port on loopback asks for it.
+fn agent_exporter(cache: &Validated) -> (Option<Vec<String>>, Option<Vec<String>>) {
+    let mut args = vec!["exporter".to_owned()];
+    args.extend(loopback_port(cache).map(|port| format!("--memcached=127.0.0.1:{port}")));
+    if !is_binary(cache) {
+        args.push(format!("--credentials-file={SASL_DIRECTORY}/{PASSWORD_FILE}"));
+    }
+    (Some(vec![AGENT.into()]), Some(args))
+}
+
 fn env(cache: &Validated) -> Vec<EnvVar> {
     let mut env = cache.spec.env.clone();
-    if cache.sasl.as_ref().is_some_and(|sasl| sasl.mode == SaslMode::SASL) {
+    if is_binary(cache) {
         // A second variable of the same name would make the API server refuse the pods.
         env.retain(|variable| variable.name != SASL_DATABASE);
-        env.push(EnvVar {
-            name: SASL_DATABASE.into(),
-            value: Some(format!("{SASL_DIRECTORY}/password-file")),
-            value_from: None,
-        });
+        let variable = |name: &str, value: String| EnvVar { name: name.into(), value: Some(value), value_from: None };
+        env.push(variable(SASL_DATABASE, format!("{SASL_DIRECTORY}/{PASSWORD_FILE}")));
+        // memcached does not start without a directory to look for a configuration in; none in it is fine.
+        if !env.iter().any(|variable| variable.name == SASL_CONFIGURATION) {
+            env.push(variable(SASL_CONFIGURATION, SASL_DIRECTORY.into()));
+        }
     }
     env
 }

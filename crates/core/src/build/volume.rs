@@ -35,11 +35,16 @@ pub fn volumes(cache: &Validated) -> Vec<Volume> {
 
 pub fn mounts(cache: &Validated) -> Vec<VolumeMount> {
     let mut mounts = Vec::new();
-    mounts.extend(cache.sasl.as_ref().map(|_| mount(SASL, SASL_DIRECTORY, true)));
+    mounts.extend(credentials_mount(cache));
     mounts.extend(cache.tls.as_ref().map(|_| mount(TLS, TLS_DIRECTORY, true)));
     mounts.extend(cache.spec.extstore.as_ref().map(|_| mount(EXTSTORE, EXTSTORE_DIRECTORY, false)));
     mounts.extend(cache.spec.extra_volume_mounts.iter().cloned());
     mounts
+}
+
+/// Where the password file is, for whoever has to know it.
+pub fn credentials_mount(cache: &Validated) -> Option<VolumeMount> {
+    cache.sasl.as_ref().map(|_| mount(SASL, SASL_DIRECTORY, true))
 }
 
 fn mount(volume: &str, path: &str, read_only: bool) -> VolumeMount {

@@ -20,6 +20,7 @@ mod resource;
 mod scale;
 mod security;
 mod syntax;
+mod version;
 mod volume;
 mod workload;
 
@@ -32,6 +33,7 @@ pub use workload::check_update;
 /// Every rule that the declaration breaks.
 pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = workload::check(name, spec);
+    violations.extend(version::check(spec));
     violations.extend(memory::check(spec));
     violations.extend(item::check(spec));
     violations.extend(extstore::check(spec));

@@ -80,12 +80,21 @@ fn labels_and_annotations_of_ours_are_not_for_taking() {
 #[test]
 fn a_variable_of_ours_is_there_once() {
     let spec = json!({
-        "env": [{"name": "MEMCACHED_SASL_PWDB", "value": "/elsewhere"}],
+        "env": [
+            {"name": "MEMCACHED_SASL_PWDB", "value": "/elsewhere"},
+            {"name": "SASL_CONF_PATH", "value": "/own"},
+        ],
         "security": {"sasl": {"enabled": true, "mode": "SASL", "credentialsSecretRef": {"name": "passwords"}}},
     });
     let deployment = &children(&accepted(&spec))[&Kind::Deployment];
     let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
-    assert_eq!(env, &json!([{"name": "MEMCACHED_SASL_PWDB", "value": "/etc/memcached/sasl/password-file"}]));
+    assert_eq!(
+        env,
+        &json!([
+            {"name": "SASL_CONF_PATH", "value": "/own"},
+            {"name": "MEMCACHED_SASL_PWDB", "value": "/etc/memcached/sasl/password-file"},
+        ])
+    );
 }
 
 #[test]

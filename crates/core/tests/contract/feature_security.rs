@@ -73,6 +73,8 @@ fn binary_authentication_goes_into_command_and_environment() {
             "+ server.command: memcached -S",
             "+ server.env[MEMCACHED_SASL_PWDB].name: MEMCACHED_SASL_PWDB",
             "+ server.env[MEMCACHED_SASL_PWDB].value: /etc/memcached/sasl/password-file",
+            "+ server.env[SASL_CONF_PATH].name: SASL_CONF_PATH",
+            "+ server.env[SASL_CONF_PATH].value: /etc/memcached/sasl",
         ]
     );
     assert_eq!(changes_on(&with_sasl(), &json!({"security": {"sasl": {"mode": "ASCII"}}})), NOTHING);

@@ -10,6 +10,7 @@ use kube::runtime::events::{Event, EventType};
 use memcached_api::memcached::MemcachedStatus;
 use memcached_api::{Memcached, condition, reason};
 use memcached_core::status::{Facts, status};
+use memcached_core::warning::warnings;
 use memcached_core::{Validated, image};
 use serde_json::json;
 
@@ -43,6 +44,9 @@ pub async fn publish(
     write(cache, &new, context).await?;
     context.note_status(key);
     announce(cache, &new, context).await;
+    if cache.status.as_ref().and_then(|old| old.observed_generation) != new.observed_generation {
+        warn(cache, context).await;
+    }
     Ok(None)
 }
 
@@ -113,20 +117,26 @@ async fn announce(cache: &Memcached, new: &MemcachedStatus, context: &Context) {
     if before.as_deref() == Some(reason.as_str()) || before.as_deref().is_none_or(is_quiet) && is_quiet(&reason) {
         return;
     }
-    let event = if is_quiet(&reason) {
-        Event {
-            type_: EventType::Normal,
-            reason: "Recovered".into(),
-            note: Some("what stood in the way is gone".into()),
-            action: "Reconcile".into(),
-            secondary: None,
-        }
+    if is_quiet(&reason) {
+        let note = "what stood in the way is gone".to_owned();
+        tell(cache, EventType::Normal, reason::RECOVERED.into(), note, context).await;
     } else {
-        Event { type_: EventType::Warning, reason, note: Some(message), action: "Reconcile".into(), secondary: None }
-    };
+        tell(cache, EventType::Warning, reason, message, context).await;
+    }
+}
+
+/// An Event for everything that works but will hurt, once a declaration.
+async fn warn(cache: &Memcached, context: &Context) {
+    for warning in warnings(cache) {
+        tell(cache, EventType::Warning, warning.reason.into(), warning.to_string(), context).await;
+    }
+}
+
+async fn tell(cache: &Memcached, type_: EventType, reason: String, note: String, context: &Context) {
     if context.applier.check().is_err() {
         return;
     }
+    let event = Event { type_, reason, note: Some(note), action: "Reconcile".into(), secondary: None };
     let reference = cache.object_ref(&());
     match tokio::time::timeout(PATIENCE, context.recorder.publish(&event, &reference)).await {
         Ok(Ok(())) => {}
