@@ -1,8 +1,10 @@
 //! What the end-to-end tests share: a look at the host, a look at pods, words over a socket, programs beside a test.
 
 pub mod background;
+pub mod binary;
 pub mod chainsaw;
 pub mod memcached;
 pub mod operator;
 pub mod pod;
+pub mod stage;
 pub mod trace;

@@ -1,0 +1,89 @@
+//! Certificates and passwords of a test, right ones and wrong ones, and the Secrets made of them.
+
+use std::fs;
+use std::path::Path;
+
+use e2e::stage::Stage;
+use memcached_wire::{Identity, Tls};
+use serde_json::json;
+use testbed::User;
+use testbed::pki::Pki;
+
+/// The name in the servers' certificates.
+pub const HOST: &str = "cache.example.org";
+/// With a realm, as SASL wants it; the other mode does not mind.
+pub const USER: &str = "app@shop";
+pub const PASSWORD: &str = "secret";
+
+/// What a client shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Nothing,
+    Ours,
+    Strangers,
+    Expired,
+}
+
+pub struct Keyring {
+    ours: Pki,
+    strangers: Pki,
+    _files: tempfile::TempDir,
+}
+
+impl Keyring {
+    /// Makes all of it, and the Secrets `certs` and `creds`.
+    pub fn make(stage: &Stage) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let ours = Pki::create(files.path().join("ours")).unwrap();
+        let strangers = Pki::create(files.path().join("strangers")).unwrap();
+        let keyring = Self { ours, strangers, _files: files };
+        keyring.issue(stage);
+        set_password(stage, PASSWORD);
+        keyring
+    }
+
+    /// Issues another server certificate, in the Secret `certs`.
+    pub fn issue(&self, stage: &Stage) {
+        let (certificate, key) = self.ours.server("server", &[HOST], &[]).unwrap();
+        stage
+            .apply(&json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "certs"},
+                "stringData": {"tls.crt": read(&certificate), "tls.key": read(&key), "ca.crt": read(&self.ours.ca())},
+            }))
+            .unwrap();
+    }
+
+    /// A client that trusts our authority and shows that.
+    pub fn tls(&self, shown: Shown) -> Tls {
+        let authority = fs::read(self.ours.ca()).unwrap();
+        let pair = match shown {
+            Shown::Nothing => None,
+            Shown::Ours => Some(self.ours.client("client", &User::new("client")).unwrap()),
+            Shown::Strangers => Some(self.strangers.client("client", &User::new("client")).unwrap()),
+            Shown::Expired => Some(self.ours.expired_server("expired").unwrap()),
+        };
+        let pair = pair.map(|(certificate, key)| (fs::read(certificate).unwrap(), fs::read(key).unwrap()));
+        let identity = pair.as_ref().map(|(certificates, key)| Identity { certificates, key });
+        Tls::new(&authority, identity).unwrap().with_server_name(HOST).unwrap()
+    }
+
+    /// A client that trusts somebody else.
+    pub fn distrusting(&self) -> Tls {
+        let authority = fs::read(self.strangers.ca()).unwrap();
+        Tls::new(&authority, None).unwrap().with_server_name(HOST).unwrap()
+    }
+}
+
+/// The Secret `creds`, with a key beside the one that is mounted.
+pub fn set_password(stage: &Stage, password: &str) {
+    stage
+        .apply(&json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds"},
+            "stringData": {"password-file": format!("{USER}:{password}\n")},
+        }))
+        .unwrap();
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}

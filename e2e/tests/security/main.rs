@@ -1,0 +1,46 @@
+//! The security modes of the contract, tried over sockets on a real node: what answers, and what refuses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod attempt;
+mod keyring;
+mod matrix;
+mod rotation;
+mod shutdown;
+
+use std::path::Path;
+
+use e2e::stage::Stage;
+use testbed::artifact::{ARCHIVE, sasl_image};
+use testbed::home::Home;
+use testbed::progress::Progress;
+use testbed::store::Store;
+use testbed::{Node, oci};
+
+/// Our image, as the operator names it here.
+pub const AGENT_IMAGE: &str = "memcached-operator:dev";
+/// The stock exporter's name: ours stands in for it, as it is not to be had here, with the same flags.
+const STOCK_EXPORTER: &str = "docker.io/prom/memcached-exporter:v0.15.4";
+
+/// A stage on a node that has every image.
+pub async fn set(node: &Node, name: &str) -> Stage {
+    load_images(node);
+    Stage::set(node, name, env!("CARGO_TARGET_TMPDIR"), &["--agent-image", AGENT_IMAGE]).await.unwrap()
+}
+
+/// Once for all tests of this program: loading takes a while.
+fn load_images(node: &Node) {
+    static LOADED: std::sync::Once = std::sync::Once::new();
+    LOADED.call_once(|| {
+        let store = Store::new(Home::locate().unwrap(), Progress::detect());
+        node.load(&store.ensure(&sasl_image()).unwrap().join(ARCHIVE)).unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let image = root.join("target/image/memcached-operator.tar");
+        assert!(image.is_file(), "there is no {}: run `make image`", image.display());
+        node.load(&image).unwrap();
+        let agent = root.join(format!("target/{}-unknown-linux-musl/release/memcached-agent", std::env::consts::ARCH));
+        let archive = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exporter.tar");
+        oci::image_of_command(&agent, &["/memcached-agent", "exporter"], STOCK_EXPORTER, &archive).unwrap();
+        node.load(&archive).unwrap();
+    });
+}
