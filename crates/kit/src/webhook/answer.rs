@@ -13,7 +13,8 @@ use super::Request;
 const WARNING_LIMIT: usize = 256;
 /// What the API server passes on of all warnings together.
 const WARNINGS_LIMIT: usize = 4096;
-const ELLIPSIS: &str = "…";
+/// Not the character: warnings travel in a header, and not every client reads more than ASCII there.
+const ELLIPSIS: &str = "...";
 
 /// What a reviewer says to a request.
 ///
@@ -114,14 +115,9 @@ impl Answer {
         Verdict::Deny { code: 403, reason: "Forbidden", message: message.into() }.into()
     }
 
-    /// The review itself failed, so nothing passes.
+    /// The review itself failed, so nothing passes; what the API server says of a webhook that it cannot reach.
     pub(super) fn fail(message: impl Into<String>) -> Self {
         Verdict::Deny { code: 500, reason: "InternalError", message: message.into() }.into()
-    }
-
-    /// The review took too long, so nothing passes.
-    pub(super) fn late(message: impl Into<String>) -> Self {
-        Verdict::Deny { code: 504, reason: "Timeout", message: message.into() }.into()
     }
 
     /// With a word to whoever asked, whatever the verdict; clients print it.
@@ -274,7 +270,7 @@ mod tests {
         let said = fitting(vec!["two\nlines".to_owned(), " \t".to_owned(), long]);
         assert_eq!(said[0], "two lines");
         assert_eq!(said.len(), 2, "an empty warning is none");
-        assert!(said[1].len() <= WARNING_LIMIT && said[1].ends_with("é…"), "{}", said[1]);
+        assert!(said[1].len() <= WARNING_LIMIT && said[1].ends_with("é..."), "{}", said[1]);
         let many = fitting(vec!["w".repeat(200); 100]);
         assert_eq!(many.len(), WARNINGS_LIMIT / 200);
     }

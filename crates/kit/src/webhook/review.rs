@@ -123,7 +123,7 @@ impl Hook {
             Err(_) => {
                 task.abort();
                 tracing::warn!(path = self.path, ?budget, "a reviewer took too long");
-                ("late", Answer::late("the review took too long; try again"))
+                ("late", Answer::fail("the review took too long; try again"))
             }
         }
     }

@@ -1,0 +1,228 @@
+//! A control plane that all tests share, and for each of them a namespace with webhooks of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use operator_kit::certificate::Material;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use testbed::namespace::Namespace;
+use testbed::{ControlPlane, User, wait};
+use tokio::sync::Mutex;
+
+pub const PATIENCE: u64 = 300;
+pub const SECRET: &str = "webhook-certificates";
+
+pub fn object<K: DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).unwrap()
+}
+
+/// A namespace, and the webhooks that are called for it.
+pub struct Stage {
+    pub namespace: Namespace,
+    pub admin: Client,
+    pub cluster: Arc<ControlPlane>,
+}
+
+impl Stage {
+    pub async fn new(prefix: &str) -> Self {
+        static SHARED: Mutex<Weak<ControlPlane>> = Mutex::const_new(Weak::new());
+        let mut shared = SHARED.lock().await;
+        let cluster = match shared.upgrade() {
+            Some(cluster) => cluster,
+            None => Arc::new(ControlPlane::start().await.unwrap()),
+        };
+        *shared = Arc::downgrade(&cluster);
+        drop(shared);
+        let (namespace, admin) = (cluster.namespace(prefix).await.unwrap(), cluster.client().await.unwrap());
+        let stage = Self { namespace, admin, cluster };
+        stage.grant().await;
+        stage
+    }
+
+    /// Its name, which is the webhook configuration's too.
+    pub fn name(&self) -> &str {
+        self.namespace.name()
+    }
+
+    /// Exactly the rights that keeping certificates takes, and no others.
+    async fn grant(&self) {
+        let name = self.name();
+        let role: ClusterRole = object(json!({"metadata": {"name": name}, "rules": [
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET],
+             "verbs": ["get", "list", "watch", "update"]},
+            {"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": [name],
+             "resources": ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
+             "verbs": ["list", "watch", "patch"]},
+        ]}));
+        let binding: ClusterRoleBinding = object(json!({
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "kit", "namespace": name}],
+        }));
+        Api::all(self.admin.clone()).create(&PostParams::default(), &role).await.unwrap();
+        Api::all(self.admin.clone()).create(&PostParams::default(), &binding).await.unwrap();
+    }
+
+    fn user(&self) -> User {
+        User::service_account(self.name(), "kit")
+    }
+
+    /// The client of a replica.
+    pub async fn client(&self) -> Client {
+        self.cluster.client_as(&self.user()).await.unwrap()
+    }
+
+    /// What the replicas wrote since a mark.
+    pub fn writes_since(&self, mark: testbed::audit::Mark) -> Vec<String> {
+        let requests = self.cluster.audit().requests_since(mark).unwrap();
+        let writes = requests.into_iter().filter(|r| r.user == self.user().name() && r.is_write());
+        writes.map(|r| format!("{} {} {}", r.verb, r.resource, r.name)).collect()
+    }
+
+    fn webhooks(&self, ports: &[u16], path: &str, bundle: Option<&str>) -> Value {
+        let bundle = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
+        let webhook = |port: &u16| {
+            json!({
+                "name": format!("port-{port}.example.com"),
+                "clientConfig": {"url": format!("https://127.0.0.1:{port}{path}"), "caBundle": bundle},
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                           "resources": ["configmaps"]}],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.name()}},
+                "objectSelector": {"matchLabels": {"reviewed": "yes"}},
+                "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 5,
+            })
+        };
+        let webhooks: Vec<_> = ports.iter().map(webhook).collect();
+        json!({"metadata": {"name": self.name()}, "webhooks": webhooks})
+    }
+
+    /// Has the API server ask all of these ports about every object.
+    pub async fn validate_at(&self, ports: &[u16], bundle: Option<&str>) {
+        let wanted: ValidatingWebhookConfiguration = object(self.webhooks(ports, "/validate", bundle));
+        self.validating().create(&PostParams::default(), &wanted).await.unwrap();
+    }
+
+    /// Has the API server let this port change every object.
+    pub async fn mutate_at(&self, port: u16) {
+        let wanted: MutatingWebhookConfiguration = object(self.webhooks(&[port], "/mutate", None));
+        Api::all(self.admin.clone()).create(&PostParams::default(), &wanted).await.unwrap();
+    }
+
+    pub fn validating(&self) -> Api<ValidatingWebhookConfiguration> {
+        Api::all(self.admin.clone())
+    }
+
+    pub fn secrets(&self) -> Api<Secret> {
+        self.namespace.api()
+    }
+
+    /// The bundle of the first webhook.
+    pub async fn bundle(&self) -> Option<String> {
+        let webhooks = self.validating().get(self.name()).await.unwrap().webhooks.unwrap();
+        let bundle = webhooks[0].client_config.ca_bundle.clone()?;
+        Some(String::from_utf8(bundle.0).unwrap())
+    }
+
+    /// Replaces the first webhook's bundle, as somebody with `kubectl edit` would.
+    pub async fn edit_bundle(&self, bundle: Option<&str>) {
+        let value = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
+        let patch: json_patch::Patch =
+            object(json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value}]));
+        let patch: Patch<()> = Patch::Json(patch);
+        self.validating().patch(self.name(), &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits for a bundle as it should be.
+    pub async fn bundle_is(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+        wait::until(format!("the bundle: {what}"), PATIENCE, async || match self.bundle().await {
+            Some(bundle) if is_so(&bundle) => Ok(bundle),
+            other => Err(format!("{other:?}")),
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Puts keys and certificates into the Secret, whether it exists or not.
+    pub async fn keep(&self, data: BTreeMap<String, ByteString>) {
+        self.secrets().delete(SECRET, &DeleteParams::default()).await.ok();
+        let mut secret: Secret = object(json!({"metadata": {"name": SECRET}, "type": "kubernetes.io/tls"}));
+        secret.data = Some(data);
+        self.secrets().create(&PostParams::default(), &secret).await.unwrap();
+    }
+
+    /// Changes the Secret in place, as somebody with `kubectl edit` would.
+    pub async fn overwrite(&self, change: impl Fn(&mut BTreeMap<String, ByteString>)) {
+        wait::until("the Secret to be overwritten", PATIENCE, async || {
+            let mut secret = self.secrets().get(SECRET).await.map_err(|e| e.to_string())?;
+            change(secret.data.get_or_insert_default());
+            let written = self.secrets().replace(SECRET, &PostParams::default(), &secret).await;
+            written.map(drop).map_err(|e| e.to_string())
+        })
+        .await
+        .unwrap();
+    }
+
+    /// Waits for a sound Secret that is as it should be.
+    pub async fn secret_is(&self, what: &str, is_so: impl Fn(&Kept) -> bool) -> Kept {
+        wait::until(format!("the Secret: {what}"), PATIENCE, async || {
+            let secret = self.secrets().get(SECRET).await.map_err(|e| e.to_string())?;
+            let kept = Kept::of(&secret)?;
+            if is_so(&kept) { Ok(kept) } else { Err(format!("{kept:#?}")) }
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Tries to create a ConfigMap that says what the reviewer is to do.
+    pub async fn submit(&self, verdict: &str) -> kube::Result<ConfigMap> {
+        let wanted: ConfigMap = object(config_map(verdict));
+        let params = PostParams { dry_run: true, ..PostParams::default() };
+        Api::namespaced(self.admin.clone(), self.name()).create(&params, &wanted).await
+    }
+
+    /// Waits until the API server calls the webhook and understands its answer.
+    pub async fn in_force(&self) {
+        wait::until("the webhook to be in force", PATIENCE, async || match self.submit("deny").await {
+            Err(kube::Error::Api(status)) if status.code == 422 => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await
+        .unwrap();
+    }
+}
+
+/// A ConfigMap that says what the reviewer is to do.
+pub fn config_map(verdict: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "one", "labels": {"reviewed": "yes"}},
+        "data": {"verdict": verdict},
+    })
+}
+
+/// What a Secret holds, as far as tests look at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    pub authority: String,
+    pub serving: String,
+    pub previous: Option<String>,
+    pub bundle: String,
+}
+
+impl Kept {
+    fn of(secret: &Secret) -> Result<Self, String> {
+        let data = secret.data.clone().unwrap_or_default();
+        let bundle = Material::read(&data).map_err(|unsound| unsound.to_string())?.bundle();
+        let text = |key: &str| data.get(key).map(|value| String::from_utf8(value.0.clone()).unwrap());
+        let (authority, serving) = (text("ca.crt").unwrap(), text("tls.crt").unwrap());
+        Ok(Self { authority, serving, previous: text("ca-previous.crt"), bundle })
+    }
+}

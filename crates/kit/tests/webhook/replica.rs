@@ -1,0 +1,103 @@
+//! A replica of an operator: its webhook server, on a port of its own, in this process.
+
+use std::time::Duration;
+
+use kube::Client;
+use operator_kit::certificate::{self, Configuration, SelfManaged, Serving, Times};
+use operator_kit::lease::{self, Election, Leadership, LeaseConfig};
+use operator_kit::metrics::Metrics;
+use operator_kit::shutdown::{self, Shutdown, Trigger};
+use operator_kit::webhook::{self, Answer, Cause, Request, WebhookServer, Webhooks};
+use serde_json::{Value, json};
+use testbed::wait;
+
+use crate::harness::{PATIENCE, SECRET, Stage};
+
+/// Certificates live as long as ever, but others are quick to follow.
+pub const TIMES: Times = Times {
+    serving: Duration::from_secs(90 * 24 * 3600),
+    authority: Duration::from_secs(3652 * 24 * 3600),
+    settle: Duration::from_secs(5),
+    overlap: Duration::from_secs(15),
+};
+
+pub struct Replica {
+    pub server: WebhookServer,
+    pub metrics: Metrics,
+    stop: Trigger,
+}
+
+impl Replica {
+    /// One that keeps its certificates itself.
+    pub async fn start(stage: &Stage, leadership: Leadership) -> Self {
+        let config = SelfManaged {
+            namespace: stage.name().to_owned(),
+            secret: SECRET.to_owned(),
+            labels: [("kept-by".to_owned(), "kit".to_owned())].into(),
+            names: vec!["127.0.0.1".to_owned(), "widgets.operators.svc".to_owned()],
+            configurations: vec![
+                Configuration::Validating(stage.name().to_owned()),
+                Configuration::Mutating(stage.name().to_owned()),
+            ],
+            manager: "kit".to_owned(),
+            times: TIMES,
+        };
+        let client = stage.client().await;
+        Self::serve(|shutdown| certificate::self_managed(config, client, leadership, shutdown).unwrap())
+    }
+
+    /// One whose certificates come from anywhere.
+    pub fn serve(certificate: impl FnOnce(Shutdown) -> Serving) -> Self {
+        let (stop, shutdown) = shutdown::channel();
+        let metrics = Metrics::new("widget_operator", &[]);
+        let webhooks = Webhooks::default().route("/validate", answer).route("/mutate", answer);
+        let address = "127.0.0.1:0".parse().unwrap();
+        let serving = certificate(shutdown.clone());
+        let server = webhook::serve(&address, webhooks, serving, &metrics, shutdown).unwrap().unwrap();
+        Self { server, metrics, stop }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.server.address().port()
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.server.readiness()()
+    }
+
+    pub async fn ready(&self) {
+        let asked = async || if self.is_ready() { Ok(()) } else { Err("not ready".to_owned()) };
+        wait::until("the replica to be ready", PATIENCE, asked).await.unwrap();
+    }
+
+    pub async fn end(self) {
+        self.stop.fire();
+        self.server.ended().await.unwrap();
+    }
+}
+
+/// A replica that follows until its election runs.
+pub async fn follower(stage: &Stage) -> (Replica, Election) {
+    let identity = lease::unique_identity("replica");
+    let client: Client = stage.admin.clone();
+    let (leadership, election) = lease::candidate(LeaseConfig::new(stage.name(), "kit", &identity), client).unwrap();
+    (Replica::start(stage, leadership).await, election)
+}
+
+/// Does what the object says.
+#[allow(clippy::unused_async, reason = "reviewers are async")]
+async fn answer(request: Request) -> Answer {
+    let object = serde_json::to_value(&request.object).unwrap();
+    match object["data"]["verdict"].as_str().unwrap_or_default() {
+        "deny" => Answer::invalid([Cause::invalid("data.verdict", "must not be deny")]),
+        "warn" => Answer::allow().warn("careful\nnow").warn("w".repeat(1000)),
+        "panic" => panic!("on purpose"),
+        "sleep" => std::future::pending().await,
+        "patch" => {
+            let mut changed: Value = object.clone();
+            changed["data"]["patched"] = json!("yes");
+            Answer::change(&object, &changed)
+        }
+        _ => Answer::allow(),
+    }
+}
