@@ -27,7 +27,7 @@ async fn both_authority_and_certificate_are_followed_by_others_without_a_refused
     let old = aged(2500);
     stage.keep(old.data()).await;
     let (one, election) = follower(&stage).await;
-    let (two, _idle) = follower(&stage).await;
+    let (two, successor) = follower(&stage).await;
     let ports = [one.port(), two.port()];
     stage.validate_at(&ports, Some(&old.bundle())).await;
     stage.in_force().await;
@@ -36,9 +36,13 @@ async fn both_authority_and_certificate_are_followed_by_others_without_a_refused
     let load = Load::start(&stage, &ports);
 
     // Nobody rotates before somebody leads.
-    let (_resign, token) = shutdown::channel();
+    let (resign, token) = shutdown::channel();
     tokio::spawn(election.run(token));
     stage.bundle_is("both authorities", |bundle| bundle.contains(&old.bundle()) && bundle != old.bundle()).await;
+    // What one leader began another goes on with.
+    resign.fire();
+    let (_resign, token) = shutdown::channel();
+    tokio::spawn(successor.run(token));
     let rotated = stage
         .secret_is("another authority alone", |kept| kept.authority != old.bundle() && kept.previous.is_none())
         .await;
