@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures::StreamExt;
 use json_patch::Patch as JsonPatch;
@@ -19,7 +18,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::keeper::{CertificateError, call};
 use super::x509::Certificate;
+use crate::backoff::{Backoff, Class};
 use crate::lease::Leadership;
+use crate::telemetry::Chain;
 use crate::watch::Key;
 
 /// A webhook configuration, by kind and name.
@@ -92,7 +93,7 @@ impl Bundles {
     async fn follow_one(self, configuration: Configuration, wake: UnboundedSender<Key>) {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", configuration.name()));
         let mut events = std::pin::pin!(watcher(configuration.api(&self.client), config));
-        let mut listed = Seen::Absent;
+        let (mut listed, backoff) = (Seen::Absent, Backoff::default());
         while let Some(event) = events.next().await {
             let now = match event {
                 Ok(watcher::Event::Init) => {
@@ -107,11 +108,14 @@ impl Bundles {
                 Ok(watcher::Event::Apply(object)) => Seen::Present(Box::new(object)),
                 Ok(watcher::Event::Delete(_)) => Seen::Absent,
                 Err(error) => {
-                    tracing::warn!(%configuration, %error, "failed to watch a webhook configuration; trying again");
-                    tokio::time::sleep(Duration::from_secs(5)).await;
+                    // Without the right to watch this would go on for ever.
+                    let pause = backoff.next(configuration.name(), Class::Retry);
+                    tracing::warn!(%configuration, error = %Chain(&error), ?pause, "failed to watch");
+                    tokio::time::sleep(pause).await;
                     continue;
                 }
             };
+            backoff.reset(configuration.name());
             self.seen().insert(configuration.clone(), now);
             wake.send((String::new(), configuration.name().to_owned())).ok();
         }
@@ -134,28 +138,33 @@ impl Bundles {
         })
     }
 
-    /// Writes this bundle wherever another one is.
+    /// Writes this bundle wherever another one is; all are tried, and the first error is told.
     pub(super) async fn publish(&self, bundle: &str, leadership: &Leadership) -> Result<(), CertificateError> {
         let all = self.seen().clone();
+        let mut told = Ok(());
         for (configuration, seen) in all {
             let Seen::Present(object) = seen else { continue };
             let Some(patch) = repair(&object, bundle) else { continue };
             leadership.check()?;
-            let params = PatchParams { field_manager: Some(self.manager.clone()), ..PatchParams::default() };
-            let api = configuration.api(&self.client);
-            let patch: Patch<()> = Patch::Json(patch);
-            match call("patch", &configuration, api.patch(configuration.name(), &params, &patch)).await {
-                // The watch may be slower than our next look.
-                Ok(patched) => {
+            match self.write(&configuration, patch).await {
+                Ok(written) => {
                     tracing::info!(%configuration, "wrote the bundle of authorities");
-                    self.seen().insert(configuration, Seen::Present(Box::new(patched)));
+                    // The watch may be slower than our next look.
+                    self.seen().insert(configuration, Seen::Present(Box::new(written)));
                 }
                 // It is not as we knew it: the watch will tell.
                 Err(error) if error.is_overtaken() => {}
-                Err(error) => return Err(error),
+                Err(error) => told = told.and(Err(error)),
             }
         }
-        Ok(())
+        told
+    }
+
+    async fn write(&self, configuration: &Configuration, patch: JsonPatch) -> Result<DynamicObject, CertificateError> {
+        let params = PatchParams { field_manager: Some(self.manager.clone()), ..PatchParams::default() };
+        let api = configuration.api(&self.client);
+        let patch: Patch<()> = Patch::Json(patch);
+        call("patch", configuration, api.patch(configuration.name(), &params, &patch)).await
     }
 
     fn seen(&self) -> MutexGuard<'_, BTreeMap<Configuration, Seen>> {

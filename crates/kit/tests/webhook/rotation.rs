@@ -14,21 +14,20 @@ use crate::replica::{Replica, TIMES, follower};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// What was made so long ago that it is time for another, though there is time enough.
-fn aged(authority: u32, serving: u32) -> Material {
+/// What was made so many days ago that it is time for another, though it is good for twenty more.
+fn aged(days: u32) -> Material {
     let names = ["127.0.0.1".to_owned(), "widgets.operators.svc".to_owned()];
-    let age = authority.max(1) * DAY;
-    let times = Times { serving: age + 90 * DAY - serving * DAY, ..TIMES };
-    Material::make(&names, &times, Timestamp::now() - age).unwrap()
+    let times = Times { serving: (days + 20) * DAY, ..TIMES };
+    Material::make(&names, &times, Timestamp::now() - days * DAY).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_authority_and_certificate_are_followed_by_others_without_a_refused_request() {
     let stage = Arc::new(Stage::new("rotation").await);
-    let old = aged(2500, 70);
+    let old = aged(2500);
     stage.keep(old.data()).await;
     let (one, election) = follower(&stage).await;
-    let (two, _idle) = follower(&stage).await;
+    let (two, successor) = follower(&stage).await;
     let ports = [one.port(), two.port()];
     stage.validate_at(&ports, Some(&old.bundle())).await;
     stage.in_force().await;
@@ -37,16 +36,20 @@ async fn both_authority_and_certificate_are_followed_by_others_without_a_refused
     let load = Load::start(&stage, &ports);
 
     // Nobody rotates before somebody leads.
-    let (_resign, token) = shutdown::channel();
+    let (resign, token) = shutdown::channel();
     tokio::spawn(election.run(token));
     stage.bundle_is("both authorities", |bundle| bundle.contains(&old.bundle()) && bundle != old.bundle()).await;
+    // What one leader began another goes on with.
+    resign.fire();
+    let (_resign, token) = shutdown::channel();
+    tokio::spawn(successor.run(token));
     let rotated = stage
         .secret_is("another authority alone", |kept| kept.authority != old.bundle() && kept.previous.is_none())
         .await;
     stage.bundle_is("the new authority alone", |bundle| bundle == rotated.authority).await;
 
     // A backup is restored: another authority, which is due as well.
-    let backup = aged(2600, 80);
+    let backup = aged(2600);
     stage.overwrite(|data| *data = backup.data()).await;
     let rotated = stage
         .secret_is("an authority that is neither", |kept| {
@@ -60,7 +63,7 @@ async fn both_authority_and_certificate_are_followed_by_others_without_a_refused
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_renewed_by_its_authority_and_nobody_has_to_be_told() {
     let stage = Arc::new(Stage::new("renewal").await);
-    let old = aged(70, 70);
+    let old = aged(70);
     stage.keep(old.data()).await;
     let (replica, election) = follower(&stage).await;
     stage.validate_at(&[replica.port()], Some(&old.bundle())).await;
