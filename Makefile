@@ -9,7 +9,7 @@ TESTBED := target/debug/testbed
 export TESTBED_BIN := $(CURDIR)/$(TESTBED)
 
 .DEFAULT_GOAL := help
-.PHONY: help generate image demo demo-down test checks test-unit test-integration test-e2e compat install up down status testbed clean
+.PHONY: help generate image demo demo-down test checks test-unit fuzz test-integration test-e2e compat install up down status testbed clean
 
 BUILT   := docker.io/library/memcached-operator:dev
 TARGET  := $(shell uname -m)-unknown-linux-musl
@@ -29,12 +29,12 @@ endif
 
 ## Build
 
-image: testbed ## The operator's image, from a static binary: target/image/memcached-operator.tar
+image: testbed ## The operator's image, from static binaries, the agent's beside its own: target/image/memcached-operator.tar
 	@rustup target list --installed | grep -qx $(TARGET) || rustup target add $(TARGET)
 	@command -v musl-gcc >/dev/null || { echo "Installing musl-tools from Debian: a C compiler for static binaries."; apt-get update -qq && apt-get install -y -qq --no-install-recommends musl-tools >/dev/null; }
-	@echo "Building the operator's static binary; the first time this takes some minutes."
-	@$(CARGO) build --quiet --release --target $(TARGET) --package memcached-operator --bin memcached-operator
-	@$(TESTBED) image target/$(TARGET)/release/memcached-operator --name $(BUILT) --output target/image/memcached-operator.tar
+	@echo "Building the static binaries; the first time this takes some minutes."
+	@$(CARGO) build --quiet --release --target $(TARGET) --package memcached-operator --package memcached-agent --bin memcached-operator --bin memcached-agent
+	@$(TESTBED) image target/$(TARGET)/release/memcached-operator target/$(TARGET)/release/memcached-agent --name $(BUILT) --output target/image/memcached-operator.tar
 	@ls -lh target/image/memcached-operator.tar | awk '{ print "target/image/memcached-operator.tar, " $$5 "B" }'
 
 
@@ -53,19 +53,23 @@ checks: ## Formatting, lints, generated files, size limits
 	@find crates e2e testbed xtask -name '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 400 { print $$2 " has " $$1 " lines, the limit is 400"; long = 1 } END { exit long }'
 
 test-unit: ## Pure logic: no cluster, no root
-	$(CARGO) test --workspace --quiet --lib --test contract
+	$(CARGO) test --workspace --quiet --lib --test contract --test fuzz
 	$(CARGO) test --workspace --quiet --doc
 
-test-integration: testbed ## Real etcd, API server and controllers on loopback: no root
+fuzz: ## Hostile bytes at the protocol's parser, for minutes; FUZZ_ITERATIONS=... for longer, FUZZ_SEED=... again
+	FUZZ_ITERATIONS=$${FUZZ_ITERATIONS:-2000000} $(CARGO) test --workspace --test fuzz
+
+test-integration: testbed ## Real etcd, API server, controllers and memcached on loopback: no root
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
-	$(CARGO) test --workspace --test admin --test cli --test control_plane --test fleet --test install --test lease --test lifecycle --test memcached --test webhook -- --test-threads $(THREADS)
+	@$(TESTBED) install --for server
+	$(CARGO) test --workspace --test admin --test cli --test control_plane --test exporter --test fleet --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
 
-test-e2e: testbed ## Real kubelet and containers in namespaces of their own (root)
+test-e2e: testbed image ## Real kubelet and containers in namespaces of their own (root)
 	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
-	@$(TESTBED) install --for node
+	@$(TESTBED) install --for security
 	$(CARGO) build --workspace --quiet --bin memcached-operator
-	$(CARGO) test --workspace --test cache --test node --test samples -- --test-threads $(THREADS)
+	$(CARGO) test --workspace --test cache --test node --test samples --test security -- --test-threads $(THREADS)
 	$(CARGO) test --workspace --test teardown
 	@$(TESTBED) down --name shared
 

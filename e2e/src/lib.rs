@@ -6,5 +6,6 @@ pub mod chainsaw;
 pub mod memcached;
 pub mod operator;
 pub mod pod;
+pub mod scrape;
 pub mod stage;
 pub mod trace;

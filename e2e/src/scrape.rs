@@ -10,13 +10,37 @@ use tokio::net::TcpStream;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The names that dashboards ask the stock exporter for, one a line, with its type.
-const STOCK: &str = include_str!("../../crates/agent/tests/stock-metrics.txt");
+/// The stock exporter's metrics, one a line.
+const STOCK: &str = include_str!("../../crates/agent/tests/exporter/stock-metrics.txt");
+/// There only with a flash tier, in a proxy, or with another kernel's help.
+const SPECIAL: [&str; 4] =
+    ["memcached_extstore_", "memcached_proxy_", "memcached_round_robin_", "memcached_unexpected_napi_"];
 
 /// What was scraped: values by series.
 #[derive(Debug, Clone, Default)]
 pub struct Scrape {
     series: BTreeMap<String, f64>,
+}
+
+/// Scrapes an exporter once.
+pub async fn scrape(address: SocketAddr) -> Result<Scrape> {
+    let failed = |error: std::io::Error| Error::Other(format!("failed to scrape {address}: {error}"));
+    let answer = tokio::time::timeout(PATIENCE, get(address)).await;
+    let text = answer.map_err(|_| Error::Other(format!("failed to scrape {address}: no answer")))?.map_err(failed)?;
+    let lines = text.lines().filter(|line| line.starts_with("memcached_"));
+    let series = lines.filter_map(|line| line.rsplit_once(' ')).filter_map(|(series, value)| {
+        let value = value.parse().ok()?;
+        Some((series.to_owned(), value))
+    });
+    Ok(Scrape { series: series.collect() })
+}
+
+async fn get(address: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: exporter\r\nConnection: close\r\n\r\n").await?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await?;
+    Ok(text)
 }
 
 impl Scrape {
@@ -30,9 +54,11 @@ impl Scrape {
         self.series.is_empty()
     }
 
-    /// Names without which the stock exporter's users would miss something.
+    /// Names that the stock exporter has and this one lacks.
     pub fn missing_names(&self) -> Vec<&'static str> {
-        let there: BTreeSet<&str> = self.series.keys().map(|series| series.split('{').next().unwrap_or(series)).collect();
-        ALWAYS.into_iter().filter(|name| !there.contains(name)).collect()
+        let there: BTreeSet<&str> = self.series.keys().filter_map(|series| series.split('{').next()).collect();
+        let stock = STOCK.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split(' ').next());
+        let usual = stock.filter(|name| !SPECIAL.iter().any(|special| name.starts_with(special)));
+        usual.filter(|name| !there.contains(name)).collect()
     }
 }

@@ -82,7 +82,7 @@ impl Endpoint {
         stream.set_nodelay(true).map_err(refused)?;
         let stream: Stream = match &self.tls {
             None => Box::new(stream),
-            Some(tls) => Box::new(tls.connect(self.host(), stream).await?),
+            Some(tls) => Box::new(tls.wrap(self.host(), stream).await?),
         };
         let mut connection = Connection::new(stream, self.limits, self.deadline);
         if let Some(credentials) = &self.credentials {

@@ -53,7 +53,8 @@ impl Tls {
         Ok(Self { server_name: Some(server_name(name)?), ..self })
     }
 
-    pub(crate) async fn connect(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>> {
+    /// Shakes hands over a stream that is open already.
+    pub async fn wrap(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>> {
         let name = match &self.server_name {
             Some(name) => name.clone(),
             None => server_name(host)?,

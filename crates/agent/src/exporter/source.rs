@@ -1,0 +1,109 @@
+//! Where memcached is and how to get in, from files that may change: they are read at every new connection.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use memcached_wire::{Connection, Credentials, Endpoint, Identity, Limits, Stream, Tls};
+
+use crate::args::Exporter;
+
+/// Statistics of any memcached fit many times; nothing else is asked for.
+const LIMITS: Limits = Limits { line: 8 << 10, value: 0, reply: 1 << 20 };
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// A file is not there, or not ours to read.
+    #[error("failed to read {}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("failed to use {}", path.display())]
+    Content {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: memcached_wire::Error,
+    },
+    /// memcached is not there, or does not let us in.
+    #[error(transparent)]
+    Connect(#[from] memcached_wire::Error),
+}
+
+/// A memcached, and the files that it takes to get in.
+#[derive(Debug)]
+pub struct Source {
+    endpoint: Endpoint,
+    credentials: Option<PathBuf>,
+    tls: Option<TlsFiles>,
+}
+
+#[derive(Debug)]
+struct TlsFiles {
+    authorities: PathBuf,
+    identity: Option<(PathBuf, PathBuf)>,
+    server_name: Option<String>,
+}
+
+impl Source {
+    /// As the command line says.
+    pub fn of(exporter: &Exporter) -> Self {
+        let files = |authorities: &PathBuf| TlsFiles {
+            authorities: authorities.clone(),
+            identity: exporter.tls_cert_file.clone().zip(exporter.tls_key_file.clone()),
+            server_name: exporter.tls_server_name.clone(),
+        };
+        Self {
+            endpoint: Endpoint::new(&exporter.memcached).with_limits(LIMITS).with_deadline(exporter.timeout),
+            credentials: exporter.credentials_file.clone(),
+            tls: exporter.tls_ca_file.as_ref().map(files),
+        }
+    }
+
+    /// A new connection, with what the files say now.
+    pub async fn connect(&self) -> Result<Connection<Stream>, SourceError> {
+        let mut endpoint = self.endpoint.clone();
+        if let Some(path) = &self.credentials {
+            let text = String::from_utf8_lossy(&read(path)?).into_owned();
+            let content = |source| SourceError::Content { path: path.clone(), source };
+            endpoint = endpoint.with_credentials(Credentials::first_of(&text).map_err(content)?);
+        }
+        if let Some(files) = &self.tls {
+            endpoint = endpoint.with_tls(files.load()?);
+        }
+        Ok(endpoint.connect().await?)
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &str {
+        self.endpoint.address()
+    }
+}
+
+impl TlsFiles {
+    fn load(&self) -> Result<Tls, SourceError> {
+        let authorities = read(&self.authorities)?;
+        let identity = match &self.identity {
+            None => None,
+            Some((certificate, key)) => Some((read(certificate)?, read(key)?)),
+        };
+        let shown = identity.as_ref().map(|(certificates, key)| Identity { certificates, key });
+        // Which of the files is wrong, the error itself says.
+        let path = self.identity.as_ref().map_or(&self.authorities, |(certificate, _)| certificate);
+        let content = |source| SourceError::Content { path: path.clone(), source };
+        let tls = Tls::new(&authorities, shown).map_err(content)?;
+        match &self.server_name {
+            None => Ok(tls),
+            Some(name) => Ok(tls.with_server_name(name)?),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
+    fs::read(path).map_err(|source| SourceError::File { path: path.to_owned(), source })
+}

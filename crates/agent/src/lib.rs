@@ -1,0 +1,8 @@
+//! What runs beside memcached in its pod. It knows nothing of Kubernetes: files, sockets and signals are all it has.
+
+pub mod args;
+mod chain;
+pub mod exporter;
+pub mod log;
+
+pub use chain::Chain;
