@@ -73,10 +73,9 @@ test-e2e: testbed image ## Real kubelet and containers in namespaces of their ow
 	$(CARGO) test --workspace --test teardown
 	@$(TESTBED) down --name shared
 
-compat: testbed ## The other operator's own test suite, against ours (root)
+compat: testbed image ## The other operator's own test suite, against ours (root)
 	@[ "$$(id -u)" = 0 ] || { echo "compat needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
 	@$(TESTBED) install --for compat
-	$(CARGO) build --workspace --quiet --bin memcached-operator
 	$(CARGO) test --workspace --test compat
 	@$(TESTBED) down --name shared
 

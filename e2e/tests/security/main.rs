@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "findings read best without references")]
 
 mod attempt;
+mod client;
 mod keyring;
 mod matrix;
 mod rotation;

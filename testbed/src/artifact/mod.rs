@@ -4,6 +4,7 @@ mod debian;
 mod go;
 mod host;
 mod image;
+mod python;
 mod sasl;
 mod server;
 
@@ -29,6 +30,8 @@ pub const COREDNS: &str = "1.15.0";
 pub const KWOK: &str = "0.8.0";
 /// The chainsaw that is built; `go/chainsaw/go.mod` pins the same one.
 pub const CHAINSAW: &str = "0.2.14";
+/// The Go client that is built; `go/gomemcache/go.mod` pins the same one.
+pub const GOMEMCACHE: &str = "0.0.0-20260422231931-4d751bb6e37c";
 /// The other operator whose suite is run; `go/peer/go.mod` pins the same one.
 pub const PEER: &str = "0.4.0";
 
@@ -47,6 +50,7 @@ enum Recipe {
     Debian(debian::Package),
     Image(image::Image),
     Server,
+    Python,
     #[cfg(test)]
     Script(String),
 }
@@ -75,6 +79,16 @@ impl Artifact {
     /// The other operator's black-box suite, in `test/e2e`; in `config/crd/thirdparty` the kind it needs.
     pub fn peer_suite() -> Self {
         Self { name: "peer-suite".into(), version: PEER.into(), recipe: Recipe::GoDirectories(go::peer_suite()) }
+    }
+
+    /// A client of memcached in Go.
+    pub fn gomemcache() -> Self {
+        Self { name: "gomemcache".into(), version: GOMEMCACHE.into(), recipe: Recipe::Go(go::gomemcache()) }
+    }
+
+    /// Clients of memcached in Python, to be found by `PYTHONPATH`.
+    pub fn python_clients() -> Self {
+        Self { name: "python-clients".into(), version: "1".into(), recipe: Recipe::Python }
     }
 
     /// memcached itself, to be run as a process.
@@ -131,7 +145,7 @@ impl Artifact {
     pub fn space(&self) -> Size {
         match &self.recipe {
             Recipe::Go(_) => Size::mib(400),
-            Recipe::Debian(_) | Recipe::GoDirectories(_) | Recipe::Server => Size::mib(200),
+            Recipe::Debian(_) | Recipe::GoDirectories(_) | Recipe::Python | Recipe::Server => Size::mib(200),
             Recipe::Image(_) => Size::mib(600),
             #[cfg(test)]
             Recipe::Script(_) => Size::mib(1),
@@ -142,6 +156,7 @@ impl Artifact {
     pub fn tools(&self) -> &'static [(&'static str, &'static str)] {
         match &self.recipe {
             Recipe::Image(image) => image.tools(),
+            Recipe::Python => python::TOOLS,
             _ => &[],
         }
     }
@@ -153,6 +168,7 @@ impl Artifact {
             Recipe::GoDirectories(directories) => directories.build(out, task),
             Recipe::Debian(package) => package.build(store.home(), out, task),
             Recipe::Image(image) => image.build(&store.ensure(&busybox())?, out, task),
+            Recipe::Python => python::build(out, task),
             Recipe::Server => server::build(&store.ensure(&newest_memcached_image())?, out, task),
             #[cfg(test)]
             Recipe::Script(script) => {
@@ -168,6 +184,7 @@ impl Artifact {
             Recipe::GoDirectories(directories) => directories.ingredients(),
             Recipe::Debian(package) => package.ingredients(),
             Recipe::Image(image) => image.ingredients(),
+            Recipe::Python => python::ingredients(),
             Recipe::Server => vec![server::GENERATION.into(), newest_memcached_image().directory().into_bytes()],
             #[cfg(test)]
             Recipe::Script(script) => vec![script.clone().into_bytes()],
@@ -238,7 +255,7 @@ impl Set {
             Self::Node => parts.extend(node_parts()),
             Self::Security => {
                 parts.extend(node_parts());
-                parts.push(sasl_image());
+                parts.extend([sasl_image(), Artifact::gomemcache(), Artifact::python_clients()]);
             }
             Self::Compat => {
                 parts.extend(node_parts());
@@ -336,6 +353,7 @@ mod tests {
             (go::COREDNS_MOD, format!("github.com/coredns/coredns v{COREDNS}")),
             (go::KWOK_MOD, format!("sigs.k8s.io/kwok v{KWOK}")),
             (go::CHAINSAW_MOD, format!("github.com/kyverno/chainsaw v{CHAINSAW}")),
+            (go::GOMEMCACHE_MOD, format!("github.com/bradfitz/gomemcache v{GOMEMCACHE}")),
             (go::PEER_MOD, format!("github.com/c5c3/memcached-operator v{PEER}")),
         ] {
             assert!(module.contains(&line), "{line} is not what go.mod requires");
