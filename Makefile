@@ -54,7 +54,7 @@ test-unit: ## Pure logic: no cluster, no root
 test-integration: testbed ## Real etcd, API server and controllers on loopback: no root
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
-	$(CARGO) test --workspace --test admin --test cli --test control_plane --test fleet --test install --test lease --test lifecycle --test memcached -- --test-threads $(THREADS)
+	$(CARGO) test --workspace --test admin --test admission --test cli --test control_plane --test fleet --test install --test lease --test lifecycle --test memcached -- --test-threads $(THREADS)
 
 test-e2e: testbed ## Real kubelet and containers in namespaces of their own (root)
 	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }

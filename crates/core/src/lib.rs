@@ -7,6 +7,7 @@ pub mod build;
 pub mod default;
 pub mod image;
 pub mod quantity;
+mod range;
 pub mod revision;
 pub mod rule;
 pub mod secret;
