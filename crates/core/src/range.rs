@@ -1,4 +1,4 @@
-//! Ranges of addresses, as NetworkPolicies have them.
+//! Ranges of addresses, as a NetworkPolicy has them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

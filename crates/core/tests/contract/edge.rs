@@ -8,67 +8,83 @@ use crate::fixture::merged;
 
 /// Values at the edge of what Kubernetes takes, on either side of it.
 pub fn edge_part() -> impl Strategy<Value = Value> {
-    let volume = |source: Value| {
-        let volume = merged(&json!({"name": "edge"}), &source);
-        json!({"extraVolumes": [volume], "extraVolumeMounts": [{"name": "edge", "mountPath": "/edge"}]})
-    };
+    select([volumes(), claims(), mounts(), contexts(), terms(), resources(), others()].concat())
+}
+
+fn volume(source: &Value) -> Value {
+    let volume = merged(&json!({"name": "edge"}), source);
+    json!({"extraVolumes": [volume], "extraVolumeMounts": [{"name": "edge", "mountPath": "/edge"}]})
+}
+
+fn volumes() -> Vec<Value> {
+    vec![
+        volume(&json!({"emptyDir": {"medium": "HugePages"}})),
+        volume(&json!({"emptyDir": {"medium": "HugePages-2Mi"}})),
+        volume(&json!({"emptyDir": {"medium": "Disk"}})),
+        volume(&json!({"hostPath": {"path": "relative", "type": "Directory"}})),
+        volume(&json!({"hostPath": {"path": "/x", "type": "Nothing"}})),
+        volume(&json!({"csi": {"driver": "Disk.Example.org"}})),
+        volume(&json!({"csi": {"driver": "a b"}})),
+        volume(&json!({"csi": {"driver": "disk.example.org", "nodePublishSecretRef": {"name": ""}}})),
+        volume(&json!({"nfs": {"server": "", "path": "/x"}})),
+        volume(&json!({"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}})),
+        volume(&json!({"downwardAPI": {"items": [{"path": "labels"}]}})),
+        volume(&json!({"downwardAPI": {"items": [{"path": "../x", "fieldRef": {"fieldPath": "metadata.name"}}]}})),
+    ]
+}
+
+fn claims() -> Vec<Value> {
+    vec![
+        volume(&json!({"projected": {}})),
+        volume(&json!({"projected": {"sources": [{}]}})),
+        volume(
+            &json!({"projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 60}}]}}),
+        ),
+        volume(
+            &json!({"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}, {"secret": {"name": "s"}}]}}),
+        ),
+        volume(&json!({"projected": {"sources": [
+            {"secret": {"name": "a", "items": [{"key": "k", "path": "p"}]}},
+            {"secret": {"name": "b", "items": [{"key": "k", "path": "p"}]}},
+        ]}})),
+        volume(&json!({"ephemeral": {"volumeClaimTemplate": {"spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        }}}})),
+        volume(&json!({"ephemeral": {"volumeClaimTemplate": {"spec": {
+            "accessModes": ["WriteNever"], "resources": {"requests": {"storage": "1Gi"}},
+        }}}})),
+        volume(&json!({"ephemeral": {}})),
+        volume(&json!({"image": {"reference": "example.org/data:1", "pullPolicy": "Sometimes"}})),
+        volume(&json!({"image": {}})),
+        volume(&json!({"iscsi": {"targetPortal": "x", "iqn": "x", "lun": 0}})),
+        volume(&json!({"gitRepo": {"repository": "x"}})),
+        volume(&json!({"glusterfs": {"endpoints": "", "path": ""}})),
+        volume(&json!({"azureDisk": {"diskName": "x", "diskURI": "x"}})),
+        volume(&json!({"rbd": {"monitors": [], "image": "x"}})),
+        volume(&json!({"configMap": {"name": "c", "items": [{"key": "k", "path": "..x"}]}})),
+        volume(&json!({"configMap": {"name": "c", "defaultMode": 512}})),
+    ]
+}
+
+fn mounts() -> Vec<Value> {
     let mount = |mount: Value| {
         let mount = merged(&json!({"name": "edge", "mountPath": "/edge"}), &mount);
         json!({"extraVolumes": [{"name": "edge", "emptyDir": {}}], "extraVolumeMounts": [mount]})
     };
-    let pod = |context: Value| json!({"security": {"podSecurityContext": context}});
-    let container = |context: Value| json!({"security": {"containerSecurityContext": context}});
-    let term = |term: Value| {
-        let term = merged(&json!({"topologyKey": "zone"}), &term);
-        json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}})
-    };
-    select(vec![
-        volume(json!({"emptyDir": {"medium": "HugePages"}})),
-        volume(json!({"emptyDir": {"medium": "HugePages-2Mi"}})),
-        volume(json!({"emptyDir": {"medium": "Disk"}})),
-        volume(json!({"hostPath": {"path": "relative", "type": "Directory"}})),
-        volume(json!({"hostPath": {"path": "/x", "type": "Nothing"}})),
-        volume(json!({"csi": {"driver": "Disk.Example.org"}})),
-        volume(json!({"csi": {"driver": "a b"}})),
-        volume(json!({"csi": {"driver": "disk.example.org", "nodePublishSecretRef": {"name": ""}}})),
-        volume(json!({"nfs": {"server": "", "path": "/x"}})),
-        volume(json!({"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}})),
-        volume(json!({"downwardAPI": {"items": [{"path": "labels"}]}})),
-        volume(json!({"downwardAPI": {"items": [{"path": "../x", "fieldRef": {"fieldPath": "metadata.name"}}]}})),
-        volume(json!({"projected": {}})),
-        volume(json!({"projected": {"sources": [{}]}})),
-        volume(
-            json!({"projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 60}}]}}),
-        ),
-        volume(
-            json!({"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}, {"secret": {"name": "s"}}]}}),
-        ),
-        volume(json!({"projected": {"sources": [
-            {"secret": {"name": "a", "items": [{"key": "k", "path": "p"}]}},
-            {"secret": {"name": "b", "items": [{"key": "k", "path": "p"}]}},
-        ]}})),
-        volume(json!({"ephemeral": {"volumeClaimTemplate": {"spec": {
-            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
-        }}}})),
-        volume(json!({"ephemeral": {"volumeClaimTemplate": {"spec": {
-            "accessModes": ["WriteNever"], "resources": {"requests": {"storage": "1Gi"}},
-        }}}})),
-        volume(json!({"ephemeral": {}})),
-        volume(json!({"image": {"reference": "example.org/data:1", "pullPolicy": "Sometimes"}})),
-        volume(json!({"image": {}})),
-        volume(json!({"iscsi": {"targetPortal": "x", "iqn": "x", "lun": 0}})),
-        volume(json!({"gitRepo": {"repository": "x"}})),
-        volume(json!({"glusterfs": {"endpoints": "", "path": ""}})),
-        volume(json!({"azureDisk": {"diskName": "x", "diskURI": "x"}})),
-        volume(json!({"rbd": {"monitors": [], "image": "x"}})),
-        volume(json!({"configMap": {"name": "c", "items": [{"key": "k", "path": "..x"}]}})),
-        volume(json!({"configMap": {"name": "c", "defaultMode": 512}})),
+    vec![
         mount(json!({"mountPropagation": "Bidirectional"})),
         mount(json!({"subPathExpr": "$(HOSTNAME)"})),
         mount(json!({"readOnly": true, "recursiveReadOnly": "Enabled"})),
         mount(json!({"recursiveReadOnly": "Enabled"})),
         mount(json!({"mountPath": "/proc"})),
         mount(json!({"mountPath": "edge"})),
+    ]
+}
+
+fn contexts() -> Vec<Value> {
+    let pod = |context: Value| json!({"security": {"podSecurityContext": context}});
+    let container = |context: Value| json!({"security": {"containerSecurityContext": context}});
+    vec![
         pod(json!({"sysctls": [{"name": "net.ipv4.ip_local_port_range", "value": "1 2"}]})),
         pod(
             json!({"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "0"}, {"name": "kernel.shm_rmid_forced", "value": "1"}]}),
@@ -83,11 +99,25 @@ pub fn edge_part() -> impl Strategy<Value = Value> {
         container(json!({"capabilities": {"add": ["CAP_SYS_ADMIN"]}, "allowPrivilegeEscalation": false})),
         container(json!({"capabilities": {"add": ["SYS_ADMIN"]}, "allowPrivilegeEscalation": false})),
         container(json!({"windowsOptions": {"hostProcess": true}})),
+    ]
+}
+
+fn terms() -> Vec<Value> {
+    let term = |term: Value| {
+        let term = merged(&json!({"topologyKey": "zone"}), &term);
+        json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}})
+    };
+    vec![
         term(json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}})),
         term(json!({"namespaces": ["a.b"]})),
         term(json!({"matchLabelKeys": ["pod-template-hash"]})),
         term(json!({"labelSelector": {}, "matchLabelKeys": ["pod-template-hash"], "mismatchLabelKeys": ["x"]})),
         term(json!({"topologyKey": "kubernetes.io/hostname/x"})),
+    ]
+}
+
+fn resources() -> Vec<Value> {
+    vec![
         json!({"resources": {"limits": {"hugepages-2Mi": "2Mi"}, "requests": {"hugepages-2Mi": "2Mi"}}}),
         json!({"resources": {"limits": {"hugepages-2Mi": "2Mi", "cpu": "1"}}}),
         json!({"resources": {"limits": {"hugepages-2Mi": "3Mi", "cpu": "1"}}}),
@@ -106,6 +136,11 @@ pub fn edge_part() -> impl Strategy<Value = Value> {
         json!({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels"}}}]}),
         json!({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['A/b']"}}}]}),
         json!({"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "..k"}}}]}),
+    ]
+}
+
+fn others() -> Vec<Value> {
+    vec![
         json!({"tolerations": [{"key": "a", "operator": "Gt", "value": "1"}]}),
         json!({"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": -1}]}),
         json!({"highAvailability": {"topologySpreadConstraints": [
@@ -126,5 +161,5 @@ pub fn edge_part() -> impl Strategy<Value = Value> {
         json!({"priorityClassName": "system-node-critical"}),
         json!({"memcached": {"extraArgs": ["$(HOME)", "", "\u{0}"]}}),
         json!({"workload": {"rollout": {"minReadySeconds": 3600}}}),
-    ])
+    ]
 }

@@ -39,7 +39,7 @@ pub fn examples() -> Vec<Example> {
         refused(4, budget(Some(3), json!({"minAvailable": "100%"})), min, "100% leaves no server"),
         refused(4, budget(Some(3), json!({"minAvailable": -1})), min, "neither a number"),
         refused(4, budget(Some(3), json!({"minAvailable": "2"})), min, "").by(By::Schema),
-        refused(4, budget(Some(3), json!({"maxUnavailable": "101%"})), max, "neither a number"),
+        refused(4, budget(Some(3), json!({"maxUnavailable": "101%"})), max, "neither a number").by(By::Schema),
         refused(
             4,
             autoscaled(json!({"minReplicas": 2, "maxReplicas": 4}), &budget(None, json!({"minAvailable": 2}))),

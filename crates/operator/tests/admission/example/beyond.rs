@@ -17,7 +17,6 @@ pub fn examples() -> Vec<Example> {
     };
     let timeout = "spec.monitoring.serviceMonitor.scrapeTimeout";
     let warm = "spec.warmRestart.enabled";
-    let volume = |name: &str| json!({"extraVolumes": [{"name": name, "emptyDir": {}}]});
     let all = vec![
         accepted(0, rollout(10, 11)),
         refused(
@@ -45,6 +44,13 @@ pub fn examples() -> Vec<Example> {
             warm,
             "not together with spec.extstore",
         ),
+    ];
+    all.into_iter().chain(pod_examples()).map(Example::beyond).collect()
+}
+
+fn pod_examples() -> Vec<Example> {
+    let volume = |name: &str| json!({"extraVolumes": [{"name": name, "emptyDir": {}}]});
+    vec![
         refused(0, json!({"image": "mem cached"}), "spec.image", "").by(By::Schema),
         refused(0, json!({"version": "1:6"}), "spec.version", "").by(By::Schema),
         refused(0, json!({"podLabels": {"app.kubernetes.io/name": "x"}}), "spec.podLabels", "remove it")
@@ -59,6 +65,5 @@ pub fn examples() -> Vec<Example> {
         )
         .by(By::Operator),
         refused(0, json!({"memcached": {"threads": 129}}), "spec.memcached.threads", "").by(By::Schema),
-    ];
-    all.into_iter().map(Example::beyond).collect()
+    ]
 }

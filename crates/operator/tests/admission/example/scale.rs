@@ -21,11 +21,9 @@ fn metric(resource: &str) -> Value {
 }
 
 pub fn examples() -> Vec<Example> {
-    let cpu = "spec.resources.requests.cpu";
-    let exporter = "spec.monitoring.exporterResources.requests.cpu";
     let warm = json!({"warmRestart": {"enabled": true}, "workload": {"type": "StatefulSet"}});
     let on_memory = json!({"maxReplicas": 3, "metrics": metric("memory")});
-    vec![
+    let mut all = vec![
         accepted(8, autoscaled(json!({"maxReplicas": 3}), &json!({}))),
         accepted(8, json!({"replicas": 3, "autoscaling": {"enabled": false, "maxReplicas": 3}})),
         refused(8, autoscaled(json!({"maxReplicas": 3}), &json!({"replicas": 3})), "spec.replicas", "remove it"),
@@ -37,8 +35,19 @@ pub fn examples() -> Vec<Example> {
             "4 is more than maxReplicas 3",
         ),
         refused(9, autoscaled(json!({}), &json!({})), "spec.autoscaling.maxReplicas", "required"),
+        accepted(19, autoscaled(on_memory.clone(), &json!({}))),
+        refused(19, autoscaled(on_memory, &warm), "spec.autoscaling.metrics", "does not go with warmRestart"),
+    ];
+    all.extend(cpu_examples());
+    all
+}
+
+fn cpu_examples() -> Vec<Example> {
+    let cpu = "spec.resources.requests.cpu";
+    let exporter = "spec.monitoring.exporterResources.requests.cpu";
+    vec![
         accepted(10, autoscaled(json!({"maxReplicas": 3}), &json!({"resources": {"limits": {"cpu": "1"}}}))),
-        accepted(10, autoscaled(on_memory.clone(), &json!({"resources": {}}))),
+        accepted(10, autoscaled(json!({"maxReplicas": 3, "metrics": metric("memory")}), &json!({"resources": {}}))),
         refused(
             10,
             autoscaled(json!({"maxReplicas": 3}), &json!({"resources": {}})),
@@ -69,7 +78,5 @@ pub fn examples() -> Vec<Example> {
                 }}),
             ),
         ),
-        accepted(19, autoscaled(on_memory.clone(), &json!({}))),
-        refused(19, autoscaled(on_memory, &warm), "spec.autoscaling.metrics", "does not go with warmRestart"),
     ]
 }

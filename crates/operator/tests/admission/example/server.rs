@@ -19,7 +19,6 @@ fn arguments(words: &[&str]) -> Value {
 pub fn examples() -> Vec<Example> {
     let limit = "spec.resources.limits.memory";
     let size = "spec.memcached.maxItemSize";
-    let words = "decided by the operator";
     let mut all = vec![
         accepted(1, with_limit(64, "96Mi")),
         accepted(1, json!({"resources": {"limits": {"memory": "96Mi"}}})),
@@ -50,6 +49,12 @@ pub fn examples() -> Vec<Example> {
             "give at least 52",
         ),
     ];
+    all.extend(argument_examples());
+    all
+}
+
+fn argument_examples() -> Vec<Example> {
+    let mut all = Vec::new();
     for good in [&["-o", "modern"][..], &["-D", "-p"], &["--slab-growth-factor", "1.5", "-M"], &["-vvv", "-f1.25"]] {
         all.push(accepted(12, arguments(good)));
     }
@@ -65,7 +70,7 @@ pub fn examples() -> Vec<Example> {
         &["-o", "ext_path=/x:1g"],
         &["--"],
     ] {
-        all.push(refused(12, arguments(bad), "spec.memcached.extraArgs", words));
+        all.push(refused(12, arguments(bad), "spec.memcached.extraArgs", "decided by the operator"));
     }
     all
 }
