@@ -63,7 +63,7 @@ test-integration: testbed ## Real etcd, API server, controllers and memcached on
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
 	@$(TESTBED) install --for server
-	$(CARGO) test --workspace --test admin --test cli --test control_plane --test exporter --test fleet --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
+	$(CARGO) test --workspace --test admin --test admission --test cli --test control_plane --test exporter --test fleet --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
 
 test-e2e: testbed image ## Real kubelet and containers in namespaces of their own (root)
 	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }

@@ -1,0 +1,16 @@
+//! What is admitted: examples of every rule and random declarations, against real API servers.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod campaign;
+mod cel;
+#[path = "../../../core/tests/contract/edge.rs"]
+mod edge;
+mod example;
+#[path = "../../../core/tests/contract/fixture.rs"]
+mod fixture;
+#[path = "../../../core/tests/contract/generator.rs"]
+mod generator;
+#[path = "../memcached/harness/mod.rs"]
+mod harness;
+mod reconciler;
