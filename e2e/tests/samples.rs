@@ -34,6 +34,7 @@ async fn every_sample_becomes_ready_and_serves() {
             connection.set("key", "value").await.unwrap();
             assert_eq!(connection.get("key").await.unwrap().as_deref(), Some("value"));
         }
-        namespace.kubectl(&["delete", "--filename", file]).unwrap();
+        // Pods that are still going would be taken for those of the next sample.
+        namespace.kubectl(&["delete", "--cascade=foreground", "--filename", file]).unwrap();
     }
 }
