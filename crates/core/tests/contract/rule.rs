@@ -92,7 +92,7 @@ fn check_agreement(spec: &Value) -> Result<(), TestCaseError> {
         let is_known = operator.iter().any(|violation| names(answer, violation.field.split('[').next().unwrap_or("")));
         prop_assert!(is_known, "CEL alone refuses {}: {}; the operator: {:?}", spec, answer, operator);
     }
-    for Violation { field, message } in &operator {
+    for Violation { field, message, reason: _ } in &operator {
         // A text of digits is the schema's to stop.
         let mut rules = rule::ALL.iter().filter(|rule| rule.message != rule::BUDGET_NUMBER);
         let is_rule = rules.any(|rule| {

@@ -11,6 +11,8 @@ mod example;
 mod fixture;
 #[path = "../../../core/tests/contract/generator.rs"]
 mod generator;
+mod guarded;
 #[path = "../memcached/harness/mod.rs"]
 mod harness;
 mod reconciler;
+mod webhook;
