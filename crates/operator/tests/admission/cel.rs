@@ -8,7 +8,7 @@ use testbed::ControlPlane;
 use tokio::sync::Mutex;
 
 use crate::example::{self, By, Example};
-use crate::harness::{DEFINITION, define, manifest};
+use crate::harness::{DEFINITION, PATIENCE, define, manifest};
 
 /// An API server that knows the kind, shared by the tests of this binary.
 pub async fn api_server() -> Arc<ControlPlane> {
@@ -118,22 +118,27 @@ async fn what_was_admitted_before_a_rule_was_there_can_still_be_changed_elsewher
     define(&cluster, definition.path().to_str().unwrap()).await;
     let namespace = cluster.namespace("ratchet").await.unwrap();
     let api = caches(&cluster.client().await.unwrap(), namespace.name(), "v1beta1");
-    let object = json!({
-        "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": "sessions"},
-        "spec": {"memcached": {"maxConnections": 10}},
-    });
-    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    let object = |name: &str| {
+        let spec = json!({"memcached": {"maxConnections": 10}});
+        json!({
+            "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": name}, "spec": spec,
+        })
+    };
+    // The second has a name that could not be given any more.
+    for name in ["sessions", "2nd"] {
+        api.create(&PostParams::default(), &serde_json::from_value(object(name)).unwrap()).await.unwrap();
+    }
     define(&cluster, &manifest(DEFINITION)).await;
-    // A section with a mistake in it does not stand in the way of another's change.
-    testbed::wait::until("the rules to be in force", crate::harness::PATIENCE, async || {
-        let fresh = json!({
-            "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": "fresh"},
-            "spec": {"memcached": {"maxConnections": 10}},
-        });
-        create(&api, &fresh).await.err().ok_or("not yet".to_owned())
+    testbed::wait::until("the rules to be in force", PATIENCE, async || {
+        create(&api, &object("fresh")).await.err().ok_or("not yet".to_owned())
     })
     .await
     .unwrap();
-    let patch = Patch::Merge(json!({"spec": {"paused": true}}));
-    api.patch("sessions", &PatchParams::default(), &patch).await.unwrap();
+    // A section with a mistake in it does not stand in the way of another's change, nor of the status.
+    for name in ["sessions", "2nd"] {
+        let patch = Patch::Merge(json!({"spec": {"paused": true}}));
+        api.patch(name, &PatchParams::default(), &patch).await.unwrap();
+        let patch = Patch::Merge(json!({"status": {"phase": "Invalid"}}));
+        api.patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+    }
 }
