@@ -23,8 +23,7 @@ async fn servers(stage: &Stage, cache: &str, port: u16) -> Vec<String> {
     let pods = stage.servers(cache).await.unwrap();
     let pod = pods[0].metadata.name.as_deref().unwrap();
     let name = format!("{cache}.{}.svc.cluster.local", stage.namespace.name());
-    let text =
-        stage.namespace.kubectl(&["exec", pod, "--container", "memcached", "--", "nslookup", &name]).unwrap();
+    let text = stage.namespace.kubectl(&["exec", pod, "--container", "memcached", "--", "nslookup", &name]).unwrap();
     // The name server's own address comes first.
     let answer = text.split("Name:").skip(1).collect::<String>();
     let addresses = answer.lines().filter_map(|line| line.strip_prefix("Address"));

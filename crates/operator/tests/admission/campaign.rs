@@ -63,7 +63,7 @@ async fn refused_pod(client: &Client, cache: &Validated, deployment: &Value) -> 
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
     pod["metadata"]["name"] = json!(cache.name);
     // Priority classes and accounts are the cluster's: that they exist is nothing a declaration can see to.
-    for named in ["priorityClassName", "serviceAccountName"] {
+    for named in ["priorityClassName", "serviceAccount", "serviceAccountName"] {
         pod["spec"].as_object_mut()?.remove(named);
     }
     let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "Pod"), "pods");

@@ -22,7 +22,6 @@ const SYSTEM: &str = "memcached-operator-system";
 
 pub struct Guarded {
     pub arena: Arena,
-    pub client: Client,
     pub port: u16,
 }
 
@@ -48,14 +47,13 @@ impl Guarded {
         let text = std::fs::read_to_string(manifest("config/webhook/webhook.yaml")).unwrap();
         let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
         for mut object in objects {
-            for hook in object["webhooks"].as_array_mut().into_iter().flatten() {
+            for hook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
                 let path = hook["clientConfig"]["service"]["path"].as_str().unwrap().to_owned();
                 hook["clientConfig"] = json!({"url": format!("https://localhost:{port}{path}")});
             }
             arena.create(&[object]);
         }
-        let client = arena.cluster.client().await.unwrap();
-        let guarded = Self { arena, client, port };
+        let guarded = Self { arena, port };
         guarded.start_operator().await;
         guarded
     }
@@ -64,7 +62,7 @@ impl Guarded {
     pub async fn start_operator(&self) {
         let address = format!("--webhook-bind-address=127.0.0.1:{}", self.port);
         self.arena.start_operator(&["--leader-elect=false", &address]);
-        let api = self.caches("default", "v1beta1");
+        let api = self.caches("default", "v1beta1").await;
         wait::until("the API server to ask the operator", PATIENCE, async || {
             let object = json!({
                 "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached",
@@ -82,13 +80,18 @@ impl Guarded {
         self.arena.operator.lock().unwrap().as_ref().map(crate::harness::Operator::log).unwrap_or_default()
     }
 
-    pub fn caches(&self, namespace: &str, version: &str) -> Api<DynamicObject> {
-        caches(&self.client, namespace, version)
+    /// A client of this test's: one ends with the test that made it.
+    pub async fn client(&self) -> Client {
+        self.arena.cluster.client().await.unwrap()
+    }
+
+    pub async fn caches(&self, namespace: &str, version: &str) -> Api<DynamicObject> {
+        caches(&self.client().await, namespace, version)
     }
 
     /// The operator's authority, as its Secret has it.
     pub async fn authority(&self) -> String {
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), SYSTEM);
+        let secrets: Api<Secret> = Api::namespaced(self.client().await, SYSTEM);
         let secret = secrets.get("memcached-operator-webhook-cert").await.unwrap();
         String::from_utf8(secret.data.unwrap()["ca.crt"].0.clone()).unwrap()
     }

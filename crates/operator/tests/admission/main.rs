@@ -4,6 +4,7 @@
 
 mod campaign;
 mod cel;
+mod defaulting;
 #[path = "../../../core/tests/contract/edge.rs"]
 mod edge;
 mod example;

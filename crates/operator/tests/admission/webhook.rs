@@ -15,7 +15,7 @@ async fn the_webhook_refuses_what_the_api_server_alone_cannot() {
     let place = guarded.arena.namespace("webhook").await;
     let mut wrong = Vec::new();
     for version in ["v1alpha1", "v1beta1"] {
-        let api = guarded.caches(place.name(), version);
+        let api = guarded.caches(place.name(), version).await;
         for example in example::all() {
             wrong.extend(check(&api, version, &example, |_| true).await.err());
         }
@@ -81,7 +81,8 @@ async fn what_will_hurt_is_warned_of() {
     });
     let path = format!("/apis/memcached.c5c3.io/v1beta1/namespaces/{}/memcacheds", place.name());
     let request = http::Request::post(path).header("content-type", "application/json");
-    let answer = guarded.client.send(request.body(object.to_string().into_bytes().into()).unwrap()).await.unwrap();
+    let answer =
+        guarded.client().await.send(request.body(object.to_string().into_bytes().into()).unwrap()).await.unwrap();
     assert_eq!(answer.status(), 201);
     // Clients print these.
     let warnings: String = answer.headers().get_all("warning").iter().map(|value| value.to_str().unwrap()).collect();
@@ -130,16 +131,22 @@ async fn nonsense_is_turned_away_and_the_next_review_is_answered() {
         }
     }
     assert!(!guarded.log().contains("panicked"), "{}", guarded.log());
-    guarded.review(&json!({
-        "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": "x"}, "spec": {},
-    }), None).await.unwrap();
+    guarded
+        .review(
+            &json!({
+                "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": "x"}, "spec": {},
+            }),
+            None,
+        )
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn while_the_operator_is_away_caches_can_go_and_nothing_else_is_held_up() {
     let guarded = Guarded::start().await;
     let place = guarded.arena.namespace("away").await;
-    let api = guarded.caches(place.name(), "v1beta1");
+    let api = guarded.caches(place.name(), "v1beta1").await;
     let object = |name: &str| {
         serde_json::from_value(json!({
             "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": name}, "spec": {},
@@ -177,7 +184,9 @@ async fn a_restarted_operator_serves_with_the_same_authority() {
     guarded.arena.stop_operator();
     guarded.start_operator().await;
     assert_eq!(guarded.authority().await, before);
-    guarded.arena.cluster
+    guarded
+        .arena
+        .cluster
         .kubectl(&["delete", "secret", "memcached-operator-webhook-cert", "--namespace", "memcached-operator-system"])
         .unwrap();
     testbed::wait::until("the Secret to be back", crate::harness::PATIENCE, async || {
@@ -194,7 +203,7 @@ async fn a_restarted_operator_serves_with_the_same_authority() {
 #[ignore = "a measurement"]
 async fn latency() {
     let guarded = Guarded::start().await;
-    let api = guarded.caches("default", "v1beta1");
+    let api = guarded.caches("default", "v1beta1").await;
     let object = json!({
         "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached",
         "metadata": {"name": "sessions"}, "spec": {"replicas": 3, "monitoring": {"enabled": true}},
