@@ -18,10 +18,15 @@ use serde_json::{Value, json};
 use crate::cel::{api_server, caches, create};
 use crate::fixture::merged;
 use crate::generator::{declaration, good_part, odd_part};
+use crate::guarded::Guarded;
 
 /// How many declarations there are; `CAMPAIGN` asks for more, `CAMPAIGN_SEED` for others.
 fn size() -> u64 {
     std::env::var("CAMPAIGN").ok().and_then(|text| text.parse().ok()).unwrap_or(400)
+}
+
+fn seed() -> u64 {
+    std::env::var("CAMPAIGN_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(11211)
 }
 
 /// Random declarations, the same for the same seed: mostly of good parts, every third with an odd one.
@@ -81,8 +86,7 @@ async fn accepted_declarations_have_acceptable_children_and_refusals_name_the_fi
     let api = caches(&client, namespace.name(), "v1beta1");
     let mut counts = BTreeMap::<&str, u32>::new();
     let mut wrong = Vec::new();
-    let seed = std::env::var("CAMPAIGN_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(11211);
-    for spec in declarations(seed).take(usize::try_from(size()).unwrap()) {
+    for spec in declarations(seed()).take(usize::try_from(size()).unwrap()) {
         let object = json!({
             "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached",
             "metadata": {"name": "sessions"}, "spec": spec,
@@ -116,4 +120,43 @@ async fn accepted_declarations_have_acceptable_children_and_refusals_name_the_fi
     println!("{counts:?}");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
     assert!(counts.values().all(|count| u64::from(*count) > size() / 40) && counts.len() == 3, "{counts:?}");
+}
+
+#[tokio::test]
+async fn what_the_webhooks_let_in_has_acceptable_children_and_what_they_refuse_names_the_field() {
+    let guarded = Guarded::shared().await;
+    let place = guarded.arena.namespace("whole").await;
+    let client = guarded.client().await;
+    let api = caches(&client, place.name(), "v1alpha1");
+    let mut counts = BTreeMap::<&str, u32>::new();
+    let mut wrong = Vec::new();
+    for spec in declarations(seed() + 1).take(usize::try_from(size()).unwrap()) {
+        let object = json!({
+            "apiVersion": "memcached.c5c3.io/v1alpha1", "kind": "Memcached",
+            "metadata": {"name": "sessions"}, "spec": spec,
+        });
+        match create(&api, &object).await {
+            Err(answer) => {
+                *counts.entry("refused").or_default() += 1;
+                let is_clean = !answer.contains("Internal") && !answer.contains("timeout");
+                if !answer.contains("spec.") || !is_clean {
+                    wrong.push(format!("{spec}: {answer}"));
+                }
+            }
+            Ok(admitted) => {
+                *counts.entry("accepted").or_default() += 1;
+                let cache: Memcached = serde_json::from_value(serde_json::to_value(admitted).unwrap()).unwrap();
+                match validate(&cache) {
+                    Err(violations) => wrong.push(format!("{spec} is let in: {violations:?}")),
+                    Ok(valid) => {
+                        let refused = refused_children(&client, &valid).await;
+                        wrong.extend(refused.into_iter().map(|answer| format!("{spec}: {answer}")));
+                    }
+                }
+            }
+        }
+    }
+    println!("{counts:?}");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(counts.len() == 2 && !guarded.log().contains("panicked"), "{counts:?}");
 }

@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy}
 use serde_json::{Value, json};
 
 use crate::cel::{check, create};
-use crate::example::{self, By};
+use crate::example::{self, By, Example};
 use crate::guarded::{Guarded, MUTATE, VALIDATE};
 
 #[tokio::test]
@@ -16,7 +16,9 @@ async fn the_webhook_refuses_what_the_api_server_alone_cannot() {
     let mut wrong = Vec::new();
     for version in ["v1alpha1", "v1beta1"] {
         let api = guarded.caches(place.name(), version).await;
-        for example in example::all() {
+        // A type that is left out of a change is filled in before anybody checks.
+        let is_healed = |example: &Example| example.old.is_some() && example.spec["workload"].is_null();
+        for example in example::all().into_iter().filter(|example| !is_healed(example)) {
             wrong.extend(check(&api, version, &example, |_| true).await.err());
         }
     }
