@@ -69,7 +69,7 @@ test-e2e: testbed image ## Real kubelet and containers in namespaces of their ow
 	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
 	@$(TESTBED) install --for security
 	$(CARGO) build --workspace --quiet --bin memcached-operator
-	$(CARGO) test --workspace --test cache --test campaign --test node --test samples --test security -- --test-threads $(THREADS)
+	$(CARGO) test --workspace --test cache --test campaign --test node --test security -- --test-threads $(THREADS)
 	$(CARGO) test --workspace --test teardown
 	@$(TESTBED) down --name shared
 

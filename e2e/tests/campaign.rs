@@ -51,12 +51,12 @@ fn sample() -> Vec<Value> {
         (generator::declaration(generator::good_part()), generator::odd_part())
             .prop_map(|(good, odd)| fixture::merged(&good, &odd)),
     ];
-    let mut seen = BTreeSet::new();
+    let mut known = BTreeSet::new();
     let mut sample = Vec::new();
     while sample.len() < SAMPLE {
         let spec = strategy.new_tree(&mut runner).unwrap().current();
         let Some(part) = server_part(&spec).filter(is_valid) else { continue };
-        if seen.insert(part.to_string()) {
+        if known.insert(part.to_string()) {
             sample.push(part);
         }
     }

@@ -44,10 +44,15 @@ impl Keyring {
 
     /// Issues another server certificate, in the Secret `certs`.
     pub fn issue(&self, stage: &Stage) {
+        self.issue_as(stage, "certs");
+    }
+
+    /// The same in a Secret of another name.
+    pub fn issue_as(&self, stage: &Stage, name: &str) {
         let (certificate, key) = self.ours.server("server", &[HOST], &[]).unwrap();
         stage
             .apply(&json!({
-                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "certs"},
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
                 "stringData": {"tls.crt": read(&certificate), "tls.key": read(&key), "ca.crt": read(&self.ours.ca())},
             }))
             .unwrap();

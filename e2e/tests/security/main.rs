@@ -8,6 +8,7 @@ mod client;
 mod keyring;
 mod matrix;
 mod rotation;
+mod sample;
 mod shutdown;
 mod watch;
 
