@@ -29,6 +29,12 @@ pub const COREDNS: &str = "1.15.0";
 pub const KWOK: &str = "0.8.0";
 /// The chainsaw that is built; `go/chainsaw/go.mod` pins the same one.
 pub const CHAINSAW: &str = "0.2.14";
+/// The Helm that is built; `go/helm/go.mod` pins the same one.
+pub const HELM: &str = "4.3.1";
+/// The Prometheus operator whose kinds are taken; `go/kinds/go.mod` pins the same one.
+pub const PROMETHEUS_OPERATOR: &str = "0.85.0";
+/// The cert-manager whose kinds are taken; `go/kinds/go.mod` pins the same one.
+pub const CERT_MANAGER: &str = "1.21.2";
 /// The other operator whose suite is run; `go/peer/go.mod` pins the same one.
 pub const PEER: &str = "0.4.0";
 
@@ -70,6 +76,23 @@ impl Artifact {
     /// The runner of declarative tests against a cluster.
     pub fn chainsaw() -> Self {
         Self { name: "chainsaw".into(), version: CHAINSAW.into(), recipe: Recipe::Go(go::chainsaw()) }
+    }
+
+    /// What installs charts.
+    pub fn helm() -> Self {
+        Self { name: "helm".into(), version: HELM.into(), recipe: Recipe::Go(go::helm()) }
+    }
+
+    /// The kinds of the Prometheus operator, in `example/prometheus-operator-crd`.
+    pub fn prometheus_kinds() -> Self {
+        let recipe = Recipe::GoDirectories(go::prometheus_kinds());
+        Self { name: "prometheus-kinds".into(), version: PROMETHEUS_OPERATOR.into(), recipe }
+    }
+
+    /// The kinds of cert-manager, in `deploy/crds`.
+    pub fn cert_manager_kinds() -> Self {
+        let recipe = Recipe::GoDirectories(go::cert_manager_kinds());
+        Self { name: "cert-manager-kinds".into(), version: CERT_MANAGER.into(), recipe }
     }
 
     /// The other operator's black-box suite, in `test/e2e`; in `config/crd/thirdparty` the kind it needs.
@@ -203,6 +226,8 @@ pub enum Set {
     Compat,
     /// A node and what it takes to try every security mode on it.
     Security,
+    /// A node and what it takes to install packages on it.
+    Package,
     /// `kubectl` alone.
     Kubectl,
     /// memcached as a process, without a cluster.
@@ -214,7 +239,7 @@ impl Set {
     pub fn tools(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::ControlPlane | Self::Fleet => CONTROL_PLANE_TOOLS,
-            Self::Node | Self::Compat | Self::Security => NODE_TOOLS,
+            Self::Node | Self::Compat | Self::Security | Self::Package => NODE_TOOLS,
             Self::Kubectl => &[],
             Self::Server => SERVER_TOOLS,
         }
@@ -239,6 +264,10 @@ impl Set {
             Self::Security => {
                 parts.extend(node_parts());
                 parts.push(sasl_image());
+            }
+            Self::Package => {
+                parts.extend(node_parts());
+                parts.extend([Artifact::helm(), Artifact::prometheus_kinds(), Artifact::cert_manager_kinds()]);
             }
             Self::Compat => {
                 parts.extend(node_parts());
@@ -318,6 +347,14 @@ mod tests {
     }
 
     #[test]
+    fn nobody_waits_for_helm_but_those_who_install_packages() {
+        assert!(names(Set::Package).contains(&"helm".to_owned()));
+        for set in [Set::ControlPlane, Set::Fleet, Set::Node, Set::Compat, Set::Security, Set::Kubectl, Set::Server] {
+            assert!(!names(set).contains(&"helm".to_owned()), "{set:?}");
+        }
+    }
+
+    #[test]
     fn the_server_does_not_wait_for_a_cluster() {
         assert_eq!(names(Set::Server), ["memcached-image", "memcached-server"]);
     }
@@ -336,6 +373,9 @@ mod tests {
             (go::COREDNS_MOD, format!("github.com/coredns/coredns v{COREDNS}")),
             (go::KWOK_MOD, format!("sigs.k8s.io/kwok v{KWOK}")),
             (go::CHAINSAW_MOD, format!("github.com/kyverno/chainsaw v{CHAINSAW}")),
+            (go::HELM_MOD, format!("helm.sh/helm/v4 v{HELM}")),
+            (go::KINDS_MOD, format!("prometheus-operator v{PROMETHEUS_OPERATOR}")),
+            (go::KINDS_MOD, format!("cert-manager v{CERT_MANAGER}")),
             (go::PEER_MOD, format!("github.com/c5c3/memcached-operator v{PEER}")),
         ] {
             assert!(module.contains(&line), "{line} is not what go.mod requires");

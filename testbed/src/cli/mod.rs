@@ -92,6 +92,8 @@ enum Purpose {
     Compat,
     /// A node, and a memcached with SASL to try every security mode on it
     Security,
+    /// A node, and Helm to install packages on it
+    Package,
     /// memcached as a process, without a cluster
     Server,
     /// All that clusters need

@@ -37,6 +37,7 @@ fn sets(purpose: Purpose) -> &'static [Set] {
         Purpose::Fleet => &[Set::Fleet],
         Purpose::Compat => &[Set::Compat],
         Purpose::Security => &[Set::Security],
+        Purpose::Package => &[Set::Package],
         Purpose::Server => &[Set::Server],
         Purpose::All => &[Set::ControlPlane, Set::Node, Set::Fleet, Set::Server],
     }
