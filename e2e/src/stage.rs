@@ -58,7 +58,8 @@ impl Stage {
             let text = self.namespace.kubectl(&["get", "memcached", name, "--output", "json"]);
             let cache: Value = text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
             let is_seen = cache.pointer("/status/observedGeneration") == cache.pointer("/metadata/generation");
-            if is_seen && is_so(&cache) { Ok(cache) } else { Err(format!("{:#}", cache["status"])) }
+            let status = || cache.get("status").map(|status| format!("{status:#}")).unwrap_or_default();
+            if is_seen && is_so(&cache) { Ok(cache.clone()) } else { Err(status()) }
         });
         found.await.map_err(|error| Error::Other(format!("{error}\n{}", self.operator.last_words(20))))
     }
@@ -88,6 +89,7 @@ pub fn message(cache: &Value, type_: &str) -> String {
 
 fn condition(cache: &Value, type_: &str, field: &str) -> String {
     let all = cache.pointer("/status/conditions").and_then(Value::as_array);
-    let found = all.into_iter().flatten().find(|condition| condition["type"] == type_);
-    found.and_then(|condition| condition[field].as_str()).unwrap_or_default().to_owned()
+    let is_it = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(type_);
+    let found = all.into_iter().flatten().find(is_it).and_then(|condition| condition.get(field));
+    found.and_then(Value::as_str).unwrap_or_default().to_owned()
 }

@@ -24,8 +24,7 @@ async fn a_bad_image_is_told_while_the_old_servers_serve_on_and_taking_it_back_k
     Connection::open(&node, first).await.unwrap().set("kept", "warm").await.unwrap();
 
     stage.declare("sessions", &json!({"replicas": 2, "image": "memcached:no-such-tag"})).unwrap();
-    let is_stuck =
-        |cache: &Value| verdict(cache, "Progressing").0 == "False" && verdict(cache, "Degraded").0 == "True";
+    let is_stuck = |cache: &Value| verdict(cache, "Progressing").0 == "False" && verdict(cache, "Degraded").0 == "True";
     let cache = stage.until("sessions", "stuck", is_stuck).await.unwrap();
     let told = message(&cache, "Degraded");
     assert!(told.contains("no-such-tag"), "{told}");

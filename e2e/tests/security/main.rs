@@ -1,12 +1,14 @@
 //! The security modes of the contract, tried over sockets on a real node: what answers, and what refuses.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::needless_pass_by_value, reason = "findings read best without references")]
 
 mod attempt;
 mod keyring;
 mod matrix;
 mod rotation;
 mod shutdown;
+mod watch;
 
 use std::path::Path;
 
@@ -18,12 +20,12 @@ use testbed::store::Store;
 use testbed::{Node, oci};
 
 /// Our image, as the operator names it here.
-pub const AGENT_IMAGE: &str = "memcached-operator:dev";
+const AGENT_IMAGE: &str = "memcached-operator:dev";
 /// The stock exporter's name: ours stands in for it, as it is not to be had here, with the same flags.
 const STOCK_EXPORTER: &str = "docker.io/prom/memcached-exporter:v0.15.4";
 
 /// A stage on a node that has every image.
-pub async fn set(node: &Node, name: &str) -> Stage {
+async fn set(node: &Node, name: &str) -> Stage {
     load_images(node);
     Stage::set(node, name, env!("CARGO_TARGET_TMPDIR"), &["--agent-image", AGENT_IMAGE]).await.unwrap()
 }
