@@ -46,7 +46,7 @@ pub fn outputs() -> Result<Vec<Output>> {
 fn section(path: &str, schema: &Value, text: &mut String) {
     let Some(fields) = fields(schema) else { return };
     let title = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-    text.push_str(&format!("\n## {path}\n\n{}\n\n", line(title)));
+    text.extend(["\n## ", path, "\n\n", &line(title), "\n\n"]);
     text.push_str("| field | type | default | limits | |\n|---|---|---|---|---|\n");
     let required = required(schema);
     for (name, field) in fields {

@@ -16,7 +16,7 @@ pub fn outputs(repository: &Repository) -> Result<Vec<Output>> {
     for file in repository.list(DIRECTORY, ".yaml")? {
         let name = file.trim_start_matches("samples/");
         outputs.push(Output::new(format!("config/samples/{name}"), format!("{NOTICE}{}", repository.read(&file)?)));
-        list.push_str(&format!("- {name}\n"));
+        list.extend(["- ", name, "\n"]);
     }
     outputs.push(Output::new("config/samples/kustomization.yaml", list));
     Ok(outputs)

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn complaints(job: Value) -> String {
+    fn complaints(job: &Value) -> String {
         let workflow = json!({"name": "a", "on": "push", "permissions": {}, "jobs": {"one": job}});
         check(&workflow, &["test"]).join("\n")
     }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_sound_workflow_passes() {
         let steps = json!([{"uses": "actions/checkout@v5"}, {"run": "make test IMAGE=x\necho done"}]);
-        assert_eq!(complaints(json!({"runs-on": "x", "timeout-minutes": 5, "steps": steps})), "");
+        assert_eq!(complaints(&json!({"runs-on": "x", "timeout-minutes": 5, "steps": steps})), "");
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         let job = json!({"runs-on": "x", "needs": ["nobody"], "strategy": {"matrix": {"target": ["nothing"]}}, "steps": [
             {"uses": "actions/checkout"}, {"run": "make no-such"}, {"name": "empty"},
         ]});
-        let found = complaints(job);
+        let found = complaints(&job);
         for complaint in [
             "timeout-minutes is missing",
             "nobody, which is no job",

@@ -1,4 +1,4 @@
-//! How OpenShift's console shows fields of a cache: from the schema.
+//! How the console of OpenShift shows fields of a cache: from the schema.
 
 use memcached_api::crd::EMBEDDED;
 use serde_json::{Value, json};

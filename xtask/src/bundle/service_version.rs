@@ -44,7 +44,7 @@ pub fn output(repository: &Repository) -> Result<Output> {
                 "description": "Runs the caches that people declare as Memcached objects, and keeps them warm",
             },
         },
-        "spec": spec(repository, deployment)?,
+        "spec": spec(repository, &deployment)?,
     });
     let text = serde_saphyr::to_string(&document).map_err(Error::generate(PATH))?;
     Ok(Output::new(PATH, format!("{NOTICE}{text}")))
@@ -54,7 +54,7 @@ fn examples(repository: &Repository) -> Result<String> {
     serde_json::to_string_pretty(&sample::caches(repository)?).map_err(Error::generate(PATH))
 }
 
-fn spec(repository: &Repository, deployment: Value) -> Result<Value> {
+fn spec(repository: &Repository, deployment: &Value) -> Result<Value> {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
     let modes = modes.map(|kind| json!({"type": kind, "supported": true}));
     Ok(json!({
@@ -101,12 +101,12 @@ fn owned() -> Result<Value> {
 }
 
 fn permissions(repository: &Repository, roles: &[(&str, &str, &str)]) -> Result<Value> {
-    let mut rules = Vec::new();
+    let mut all = Vec::new();
     for (file, kind, name) in roles {
         let role = rbac::role(repository, file, kind, name)?.object;
-        rules.extend(role.get("rules").and_then(Value::as_array).cloned().unwrap_or_default());
+        all.extend(role.get("rules").and_then(Value::as_array).cloned().unwrap_or_default());
     }
-    Ok(json!({"serviceAccountName": NAME, "rules": rules}))
+    Ok(json!({"serviceAccountName": NAME, "rules": all}))
 }
 
 /// The Deployment of config/manager; OLM tells it where to work, and makes the webhooks' certificate.
