@@ -7,13 +7,22 @@ use crate::repository::Repository;
 
 const DIRECTORY: &str = ".github/workflows";
 
+/// What workflows may refer to.
+#[derive(Debug, Clone, Copy)]
+struct Known<'a> {
+    targets: &'a [&'a str],
+    files: &'a [String],
+}
+
 pub fn audit(repository: &Repository) -> Result<Vec<String>> {
     let makefile = repository.read("Makefile")?;
     let targets: Vec<&str> = makefile.lines().filter_map(target).collect();
+    let files = repository.list(DIRECTORY, ".yaml")?;
+    let known = Known { targets: &targets, files: &files };
     let mut complaints = Vec::new();
-    for file in repository.list(DIRECTORY, ".yaml")? {
-        let workflow: Value = serde_saphyr::from_str(&repository.read(&file)?).map_err(Error::generate(&file))?;
-        complaints.extend(check(&workflow, &targets).into_iter().map(|complaint| format!("{file}: {complaint}")));
+    for file in &files {
+        let workflow: Value = serde_saphyr::from_str(&repository.read(file)?).map_err(Error::generate(file))?;
+        complaints.extend(check(&workflow, known).into_iter().map(|complaint| format!("{file}: {complaint}")));
     }
     Ok(complaints)
 }
@@ -24,7 +33,7 @@ fn target(line: &str) -> Option<&str> {
     target.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-').then_some(target)
 }
 
-fn check(workflow: &Value, targets: &[&str]) -> Vec<String> {
+fn check(workflow: &Value, known: Known<'_>) -> Vec<String> {
     let mut complaints = Vec::new();
     for key in ["name", "on", "permissions", "jobs"] {
         if workflow.get(key).is_none() {
@@ -33,32 +42,39 @@ fn check(workflow: &Value, targets: &[&str]) -> Vec<String> {
     }
     let jobs = workflow.get("jobs").and_then(Value::as_object);
     for (name, job) in jobs.into_iter().flatten() {
-        complaints
-            .extend(check_job(job, jobs, targets).into_iter().map(|complaint| format!("job {name}: {complaint}")));
+        complaints.extend(check_job(job, jobs, known).into_iter().map(|complaint| format!("job {name}: {complaint}")));
     }
     complaints
 }
 
-fn check_job(job: &Value, jobs: Option<&serde_json::Map<String, Value>>, targets: &[&str]) -> Vec<String> {
+fn check_job(job: &Value, jobs: Option<&serde_json::Map<String, Value>>, known: Known<'_>) -> Vec<String> {
     let mut complaints = Vec::new();
-    for key in ["runs-on", "timeout-minutes"] {
-        if job.get(key).is_none() {
-            complaints.push(format!("{key} is missing"));
-        }
-    }
     for needed in strings(job.get("needs")) {
         if !jobs.is_some_and(|jobs| jobs.contains_key(needed)) {
             complaints.push(format!("it needs {needed}, which is no job"));
         }
     }
-    for matrix in strings(job.pointer("/strategy/matrix/target")).into_iter().filter(|name| !targets.contains(name)) {
+    if let Some(other) = job.get("uses").and_then(Value::as_str) {
+        if !known.files.iter().any(|file| other.strip_prefix("./") == Some(file)) {
+            complaints.push(format!("{other} is no workflow of ours"));
+        }
+        return complaints;
+    }
+    for key in ["runs-on", "timeout-minutes"] {
+        if job.get(key).is_none() {
+            complaints.push(format!("{key} is missing"));
+        }
+    }
+    for matrix in
+        strings(job.pointer("/strategy/matrix/target")).into_iter().filter(|name| !known.targets.contains(name))
+    {
         complaints.push(format!("make {matrix} does not exist"));
     }
     let steps: Vec<&Value> = job.get("steps").and_then(Value::as_array).into_iter().flatten().collect();
     if steps.is_empty() {
         complaints.push("it has no steps".into());
     }
-    complaints.extend(steps.into_iter().flat_map(|step| check_step(step, targets)));
+    complaints.extend(steps.into_iter().flat_map(|step| check_step(step, known.targets)));
     complaints
 }
 
@@ -96,7 +112,7 @@ mod tests {
 
     fn complaints(job: &Value) -> String {
         let workflow = json!({"name": "a", "on": "push", "permissions": {}, "jobs": {"one": job}});
-        check(&workflow, &["test"]).join("\n")
+        check(&workflow, Known { targets: &["test"], files: &[] }).join("\n")
     }
 
     #[test]
@@ -121,6 +137,8 @@ mod tests {
         ] {
             assert!(found.contains(complaint), "{complaint} is not in:\n{found}");
         }
-        assert!(check(&json!({}), &[]).join("\n").contains("permissions is missing"));
+        assert!(complaints(&json!({"uses": "./nowhere.yaml"})).contains("no workflow of ours"));
+        let empty = check(&json!({}), Known { targets: &[], files: &[] });
+        assert!(empty.contains(&"permissions is missing".to_owned()));
     }
 }
