@@ -8,7 +8,7 @@ use e2e::pod::is_ready;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::home::Home;
 use testbed::namespace::Namespace;
 use testbed::progress::Progress;
@@ -32,7 +32,7 @@ static CLUSTER: Mutex<()> = Mutex::const_new(());
 pub struct Site {
     pub node: Node,
     pub helm: Helm,
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -44,7 +44,7 @@ impl Site {
         let alone = CLUSTER.lock().await;
         let home = tempfile::tempdir().unwrap();
         let helm = Helm::of(&node, home.path()).unwrap();
-        let site = Self { node, helm, _home: home, _alone: alone };
+        let site = Self { node, helm, home, _alone: alone };
         site.clear().await;
         site.load();
         site
@@ -131,14 +131,22 @@ impl Site {
         applied.await.unwrap();
     }
 
+    /// Declares a cache, once.
+    pub fn declare(&self, namespace: &Namespace, name: &str, spec: &Value) -> Result<()> {
+        let document = json!({
+            "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": name}, "spec": spec,
+        });
+        let file = self.home.path().join("cache.json");
+        std::fs::write(&file, document.to_string()).map_err(Error::file("write", &file))?;
+        namespace.kubectl(&["apply", "--filename", &file.to_string_lossy()]).map(drop)
+    }
+
     /// Declares a cache that says nothing, and waits until it is ready: it then says what the webhook has filled in.
     pub async fn plain_cache(&self, namespace: &Namespace, name: &str) -> Value {
-        let document = serde_json::json!({
-            "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": name}, "spec": {},
+        let declared = wait::until(format!("cache {name} to be accepted"), PATIENCE, async || {
+            self.declare(namespace, name, &json!({})).map_err(|error| error.to_string())
         });
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), document.to_string()).unwrap();
-        self.apply(namespace, file.path()).await;
+        declared.await.unwrap();
         self.ready(namespace, name).await
     }
 
