@@ -80,13 +80,13 @@ test-integration: testbed ## Real etcd, API server, controllers and memcached on
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
 	@$(TESTBED) install --for server
-	$(CARGO) test --workspace --test admin --test cli --test control_plane --test exporter --test fleet --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
+	$(CARGO) test --workspace --test admin --test admission --test cli --test control_plane --test exporter --test fleet --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
 
 test-e2e: testbed image ## Real kubelet and containers in namespaces of their own (root)
 	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
 	@$(TESTBED) install --for security
 	$(CARGO) build --workspace --quiet --bin memcached-operator
-	$(CARGO) test --workspace --test cache --test node --test samples --test security -- --test-threads $(THREADS)
+	$(CARGO) test --workspace --test cache --test campaign --test node --test security -- --test-threads $(THREADS)
 	$(CARGO) test --workspace --test teardown
 	@$(TESTBED) down --name shared
 
@@ -96,10 +96,9 @@ test-package: testbed image ## Chart, kustomize, install.yaml: installed, upgrad
 	$(CARGO) test --workspace --test package -- --test-threads $(THREADS)
 	@$(TESTBED) down --name package
 
-compat: testbed ## The other operator's own test suite, against ours (root)
+compat: testbed image ## The other operator's own test suite, against ours (root)
 	@[ "$$(id -u)" = 0 ] || { echo "compat needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
 	@$(TESTBED) install --for compat
-	$(CARGO) build --workspace --quiet --bin memcached-operator
 	$(CARGO) test --workspace --test compat
 	@$(TESTBED) down --name shared
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use testbed::{Cluster, Error, Result, User, program, wait};
+use testbed::{Cluster, Error, Node, Result, User, program, wait};
 
 use crate::background::Background;
 
@@ -19,7 +19,7 @@ pub fn ours(path: &str) -> String {
 /// Installs kinds, our own and those in `more`, and the operator's rights.
 pub async fn install(cluster: &Cluster, more: &[String]) -> Result<()> {
     let apply = |file: &str| cluster.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", file]);
-    for kinds in more.iter().chain([&ours("config/crd")]) {
+    for kinds in more.iter().chain([&ours("config/crd/memcached.c5c3.io_memcacheds.yaml")]) {
         apply(kinds)?;
     }
     // kubectl's own waiting gives up on a kind that has no status yet.
@@ -32,6 +32,25 @@ pub async fn install(cluster: &Cluster, more: &[String]) -> Result<()> {
         apply(&ours(rights))?;
     }
     Ok(())
+}
+
+/// Runs the operator as people do: as a Deployment, from its image, with its webhooks.
+pub fn deploy(node: &Node) -> Result<()> {
+    let image = ours("target/image/memcached-operator.tar");
+    if !Path::new(&image).is_file() {
+        return Err(Error::Other(format!("there is no {image}: run `make image`")));
+    }
+    node.load(Path::new(&image))?;
+    node.kubectl(&["apply", "--server-side", "--force-conflicts", "--kustomize", &ours("config/default")])?;
+    let rollout = ["rollout", "status", "deployment/memcached-operator", "--timeout=180s", "--namespace", NAMESPACE];
+    node.kubectl(&rollout).map(drop)
+}
+
+/// What the operator that was deployed has said last.
+pub fn deployed_log(node: &Node, lines: u32) -> String {
+    let tail = format!("--tail={lines}");
+    let logs = ["logs", "deployment/memcached-operator", "--namespace", NAMESPACE, &tail];
+    node.kubectl(&logs).unwrap_or_else(|error| error.to_string())
 }
 
 /// Starts the operator with the rights of its service account and no others; `OPERATOR_BIN` names another program.

@@ -20,12 +20,10 @@ use testbed::{Node, wait};
 const CASES: usize = 25;
 
 /// The cases that are left out, and why.
-const EXCLUDED: [(&str, &str); 5] = [
+const EXCLUDED: [(&str, &str); 3] = [
     ("network-policy", "waits for cert-manager to issue a certificate half way"),
     ("tls-encryption", "waits for cert-manager to issue a certificate first"),
     ("tls-mtls", "waits for cert-manager to issue a certificate first"),
-    ("webhook-defaulting", "wants the defaulting webhook to write into the object"),
-    ("webhook-rejection", "wants the validating webhook to refuse objects that the schema allows"),
 ];
 
 /// How long the suite may take, in seconds; seen to take 80 on two cores.
@@ -76,7 +74,7 @@ fn the_cases_that_are_left_out_are_the_ones_we_know() {
             .unwrap()
             .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
             .collect();
-        assert!(text.contains("cert-manager.io") || text.contains("webhook"), "{case} needs neither");
+        assert!(text.contains("cert-manager.io"), "{case} does not need it");
     }
 }
 
@@ -119,7 +117,7 @@ async fn the_images_that_the_suite_names_run_as_no_root() {
 }
 
 #[tokio::test]
-async fn every_case_that_needs_neither_webhooks_nor_cert_manager_passes() {
+async fn every_case_that_does_not_need_cert_manager_passes() {
     let store = store();
     // A report of an earlier run would tell of that run.
     fs::remove_dir_all(results()).ok();
@@ -129,19 +127,15 @@ async fn every_case_that_needs_neither_webhooks_nor_cert_manager_passes() {
     load_images(&node, &store);
     let third_party = peer.join("config/crd/thirdparty").display().to_string();
     operator::install(&node, &[third_party]).await.unwrap();
-    let mut operator = operator::start(&node, &[], &results().join("operator.log")).unwrap();
+    operator::deploy(&node).unwrap();
 
     let wanted: Vec<String> = cases(&suite).into_iter().filter(|case| !is_excluded(case)).collect();
     let dirs: Vec<PathBuf> = wanted.iter().map(|case| suite.join(case)).collect();
     let runner = store.ensure(&Artifact::chainsaw()).unwrap().join("chainsaw");
     let command = chainsaw::command(&runner, &node.kubeconfig(), &dirs, &results());
     let mut run = Background::start(command, &results().join("chainsaw.log")).unwrap();
-    let ending = wait::until("the suite to end", PATIENCE, async || match (run.ended(), operator.ended()) {
-        (Some(how), _) => Ok(how),
-        (None, Some(how)) => panic!("the operator ended ({how}):\n{}", operator.last_words(40)),
-        (None, None) => Err(run.last_words(5)),
-    });
-    let ending = ending.await.unwrap();
+    let ending =
+        wait::until("the suite to end", PATIENCE, async || run.ended().ok_or_else(|| run.last_words(5))).await.unwrap();
 
     let report = Report::read(&results()).unwrap_or_else(|error| panic!("{error}\n{}", run.last_words(40)));
     // Captured, and shown when the test fails.
@@ -150,11 +144,10 @@ async fn every_case_that_needs_neither_webhooks_nor_cert_manager_passes() {
     passed.sort_unstable();
     assert!(
         passed == wanted && ending.success(),
-        "{} of {} cases passed, chainsaw ended with {ending}. The operator's last words:\n{}\nMore in {} and {}",
+        "{} of {} cases passed, chainsaw ended with {ending}. The operator's last words:\n{}\nMore in {}",
         passed.len(),
         wanted.len(),
-        operator.last_words(10),
-        operator.log().display(),
+        operator::deployed_log(&node, 40),
         run.log().display(),
     );
 }

@@ -16,9 +16,9 @@ pub fn fill(old: Option<&Value>, new: &Value, workload: WorkloadType) -> Value {
     let mut filled = new.clone();
     let before = old.and_then(|old| old.get("spec")).and_then(Value::as_object);
     if let Some(spec) = filled.get_mut("spec").and_then(Value::as_object_mut) {
-        fill_image(spec, new);
-        fill_server(spec);
-        fill_monitoring(spec);
+        fill_image(spec, old, new);
+        fill_server(spec, before);
+        fill_monitoring(spec, before);
         fill_availability(spec);
         fill_autoscaling(spec);
         fill_replicas(spec, before, new);
@@ -48,18 +48,31 @@ fn is_enabled(map: &Object, name: &str) -> bool {
 }
 
 /// A version is an image of its own; one that was filled in before gives way.
-fn fill_image(spec: &mut Object, object: &Value) {
-    if given(spec, "version").is_none() {
-        set_default(spec, "image", image::DEFAULT);
+fn fill_image(spec: &mut Object, old: Option<&Value>, object: &Value) {
+    if given(spec, "version").is_some() {
+        let is_default = given(spec, "image").and_then(Value::as_str) == Some(image::DEFAULT);
+        if is_default && !is_owned(object, "image") {
+            spec.remove("image");
+        }
         return;
     }
-    let is_default = given(spec, "image").and_then(Value::as_str) == Some(image::DEFAULT);
-    if is_default && !is_owned(object, "image") {
-        spec.remove("image");
+    let Some(old) = old else {
+        return set_default(spec, "image", image::DEFAULT);
+    };
+    let said = |field: &str| old.pointer(&format!("/spec/{field}")).filter(|value| !value.is_null());
+    match (said("image"), said("version")) {
+        // Silent then and now: whatever it became then goes on.
+        (None, None) => {}
+        // Filled in then, maybe by a version with another default: a manifest that is silent keeps it.
+        (Some(image), _) if !is_owned(old, "image") => set_default(spec, "image", image.clone()),
+        _ => set_default(spec, "image", image::DEFAULT),
     }
 }
 
-fn fill_server(spec: &mut Object) {
+fn fill_server(spec: &mut Object, before: Option<&Object>) {
+    if is_old_silence(spec, before, "memcached") {
+        return;
+    }
     if given(spec, "memcached").is_none() {
         spec.insert("memcached".into(), json!({}));
     }
@@ -72,12 +85,25 @@ fn fill_server(spec: &mut Object) {
     set_default(server, "verbosity", verbosity);
 }
 
-fn fill_monitoring(spec: &mut Object) {
+/// Whether nothing was said of a part, then and now. What was built of that silence, maybe by a version with other
+/// defaults, is not to change because somebody changes something else.
+fn is_old_silence(spec: &Object, before: Option<&Object>, name: &str) -> bool {
+    before.is_some_and(|before| given(before, name).is_none()) && given(spec, name).is_none()
+}
+
+fn fill_monitoring(spec: &mut Object, before: Option<&Object>) {
     if !is_enabled(spec, "monitoring") {
         return;
     }
+    let was_monitored = before.is_some_and(|before| is_enabled(before, "monitoring"));
+    let earlier =
+        before.and_then(|before| before.get("monitoring")).and_then(|part| part.get("exporterImage")).cloned();
     let Some(monitoring) = section(spec, "monitoring") else { return };
-    set_default(monitoring, "exporterImage", STOCK_EXPORTER);
+    match earlier {
+        Some(image) if was_monitored => set_default(monitoring, "exporterImage", image),
+        None if was_monitored => {}
+        _ => set_default(monitoring, "exporterImage", STOCK_EXPORTER),
+    }
     let Some(monitor) = section(monitoring, "serviceMonitor") else { return };
     let ServiceMonitor { interval, scrape_timeout, additional_labels: _ } = ServiceMonitor::default();
     set_default(monitor, "interval", interval);

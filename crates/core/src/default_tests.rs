@@ -130,6 +130,20 @@ fn the_type_of_workload_is_settled_once() {
 }
 
 #[test]
+fn what_was_built_of_silence_stays_as_it_is() {
+    let silent = updated(&json!({"replicas": 1}), &json!({"replicas": 2}));
+    assert_eq!(silent["image"], Value::Null, "another version may have another default");
+    assert_eq!(silent["memcached"], Value::Null);
+    let filled = updated(&json!({"image": "memcached:1.5"}), &json!({}));
+    assert_eq!(filled["image"], "memcached:1.5", "the default of another version, filled in then");
+    let monitored = json!({"monitoring": {"enabled": true, "exporterImage": "exporter:1"}});
+    let silent = updated(&monitored, &json!({"monitoring": {"enabled": true}}));
+    assert_eq!(silent["monitoring"]["exporterImage"], "exporter:1");
+    let turned_on = updated(&json!({}), &json!({"monitoring": {"enabled": true}}));
+    assert_eq!(turned_on["monitoring"]["exporterImage"], STOCK_EXPORTER, "a new section is filled in");
+}
+
+#[test]
 fn an_object_without_a_spec_is_left_to_the_schema() {
     let empty = json!({"metadata": {"name": "sessions"}});
     assert_eq!(fill(None, &empty, WorkloadType::Deployment), empty);

@@ -8,6 +8,7 @@ pub mod default;
 pub mod difference;
 pub mod image;
 pub mod quantity;
+mod range;
 pub mod revision;
 pub mod rule;
 pub mod secret;

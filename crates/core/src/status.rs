@@ -26,7 +26,7 @@ pub struct Facts {
     pub replicas: Option<i32>,
     pub deployment: Option<Deployment>,
     pub pods: Vec<Pod>,
-    /// What stands in the way, worst first: a reason and a sentence.
+    /// What stands in the way: a reason and a sentence.
     pub problems: Vec<Problem>,
     pub paused: bool,
     /// In what this version of the operator would build the pods differently.
@@ -129,6 +129,9 @@ fn progressing(facts: &Facts, workload: &Workload, is_stuck: bool) -> Verdict {
     if facts.paused {
         return verdict(false, reason::PROGRESSING_COMPLETE, "paused: the children are left alone".into());
     }
+    if facts.problems.iter().any(|problem| problem.reason == reason::INVALID) {
+        return verdict(false, reason::PROGRESSING_COMPLETE, "nothing is done before the declaration is right".into());
+    }
     if is_stuck {
         return verdict(false, reason::PROGRESSING_COMPLETE, "the rollout does not get ahead; see Degraded".into());
     }
@@ -148,7 +151,7 @@ fn degraded(facts: &Facts, workload: &Workload) -> Degradation {
     let failing = workload.failing_pods();
     let is_stuck = failing.is_some() || workload.deadline_exceeded;
     let verdict = |status, reason, message: String| Verdict::new(condition::DEGRADED, status, reason, message);
-    let verdict = if let Some(worst) = facts.problems.first() {
+    let verdict = if let Some(worst) = facts.problems.iter().min_by_key(|problem| rank(problem.reason)) {
         let all: Vec<&str> = facts.problems.iter().map(|problem| problem.message.as_str()).collect();
         verdict(true, worst.reason, all.join("; "))
     } else if let Some(message) = failing {
@@ -162,6 +165,19 @@ fn degraded(facts: &Facts, workload: &Workload) -> Degradation {
     Degradation { verdict, is_stuck }
 }
 
+/// Who has to act comes first: what the user wrote, what the user has to bring, what others hold, what will pass.
+fn rank(reason: &str) -> usize {
+    const ORDER: [&str; 6] = [
+        reason::INVALID,
+        reason::SECRET_NOT_FOUND,
+        reason::SECRET_UNREADABLE,
+        reason::NAME_TAKEN,
+        reason::REFUSED,
+        reason::KIND_MISSING,
+    ];
+    ORDER.iter().position(|known| *known == reason).unwrap_or(ORDER.len())
+}
+
 fn ready(facts: &Facts, workload: &Workload) -> Verdict {
     let is_ready = workload.desired > 0
         && workload.is_current
@@ -172,9 +188,11 @@ fn ready(facts: &Facts, workload: &Workload) -> Verdict {
         let message = format!("all {} servers are ready", workload.desired);
         return Verdict::new(condition::READY, true, reason::READY, message);
     }
-    let message = match workload.desired {
+    let Workload { desired, ready, updated, .. } = workload;
+    let message = match desired {
         0 => "scaled to zero".into(),
-        desired => format!("{} of {desired} servers are up to date and ready", workload.ready.min(workload.updated)),
+        _ if !workload.is_current => "a change is being taken up".into(),
+        desired => format!("of {desired} servers {updated} are up to date, and {ready} are ready"),
     };
     Verdict::new(condition::READY, false, reason::NOT_READY, message)
 }

@@ -141,3 +141,28 @@ fn newer_defaults_are_announced_with_the_way_to_take_them() {
     assert!(text.contains("kubectl annotate memcached sessions --namespace shop"), "{text}");
     assert!(text.contains("memcached.c5c3.io/restart-trigger="), "{text}");
 }
+
+#[test]
+fn whoever_has_to_act_comes_first_whatever_was_found_first() {
+    let problem = |reason| Problem { reason, message: format!("about {reason}") };
+    let found = [reason::KIND_MISSING, reason::NAME_TAKEN, reason::SECRET_NOT_FOUND];
+    let facts = Facts { problems: found.map(problem).into(), ..facts(Some(1), Some(deployment(1, (1, 1), 1, 1, 1))) };
+    let status = status(None, &facts, NOW);
+    assert_eq!(shown(&status)[2], "Degraded=True/SecretNotFound");
+    assert!(found.iter().all(|reason| status.conditions[2].message.contains(reason)), "all are told");
+}
+
+#[test]
+fn a_declaration_that_cannot_work_is_no_progress() {
+    let invalid = Problem { reason: reason::INVALID, message: "no".into() };
+    let status = status(None, &Facts { problems: vec![invalid], ..facts(Some(1), None) }, NOW);
+    assert_eq!(shown(&status)[1], "Progressing=False/ProgressingComplete");
+    assert_eq!(status.phase.as_deref(), Some("Invalid"));
+}
+
+#[test]
+fn what_is_said_of_readiness_is_true_of_each_number() {
+    let rolling = facts(Some(2), Some(deployment(2, (3, 3), 3, 1, 2)));
+    let status = status(None, &rolling, NOW);
+    assert_eq!(status.conditions[3].message, "of 2 servers 1 are up to date, and 2 are ready");
+}

@@ -1,7 +1,7 @@
 //! Certificates and passwords of a test, right ones and wrong ones, and the Secrets made of them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use e2e::stage::Stage;
 use memcached_wire::{Identity, Tls};
@@ -44,24 +44,39 @@ impl Keyring {
 
     /// Issues another server certificate, in the Secret `certs`.
     pub fn issue(&self, stage: &Stage) {
+        self.issue_as(stage, "certs");
+    }
+
+    /// The same in a Secret of another name.
+    pub fn issue_as(&self, stage: &Stage, name: &str) {
         let (certificate, key) = self.ours.server("server", &[HOST], &[]).unwrap();
         stage
             .apply(&json!({
-                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "certs"},
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
                 "stringData": {"tls.crt": read(&certificate), "tls.key": read(&key), "ca.crt": read(&self.ours.ca())},
             }))
             .unwrap();
     }
 
-    /// A client that trusts our authority and shows that.
-    pub fn tls(&self, shown: Shown) -> Tls {
-        let authority = fs::read(self.ours.ca()).unwrap();
-        let pair = match shown {
+    fn pair(&self, shown: Shown) -> Option<(PathBuf, PathBuf)> {
+        match shown {
             Shown::Nothing => None,
             Shown::Ours => Some(self.ours.client("client", &User::new("client")).unwrap()),
             Shown::Strangers => Some(self.strangers.client("client", &User::new("client")).unwrap()),
             Shown::Expired => Some(self.ours.expired_server("expired").unwrap()),
-        };
+        }
+    }
+
+    /// The files of a client: the authority that it trusts, the certificate that it shows, and its key.
+    pub fn files(&self, shown: Shown) -> (String, String, String) {
+        let (certificate, key) = self.pair(shown).unwrap();
+        (text(&self.ours.ca()), text(&certificate), text(&key))
+    }
+
+    /// A client that trusts our authority and shows that.
+    pub fn tls(&self, shown: Shown) -> Tls {
+        let authority = fs::read(self.ours.ca()).unwrap();
+        let pair = self.pair(shown);
         let pair = pair.map(|(certificate, key)| (fs::read(certificate).unwrap(), fs::read(key).unwrap()));
         let identity = pair.as_ref().map(|(certificates, key)| Identity { certificates, key });
         Tls::new(&authority, identity).unwrap().with_server_name(HOST).unwrap()
@@ -82,6 +97,10 @@ pub fn set_password(stage: &Stage, password: &str) {
             "stringData": {"password-file": format!("{USER}:{password}\n")},
         }))
         .unwrap();
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
 }
 
 fn read(path: &Path) -> String {

@@ -4,9 +4,11 @@
 #![allow(clippy::needless_pass_by_value, reason = "findings read best without references")]
 
 mod attempt;
+mod client;
 mod keyring;
 mod matrix;
 mod rotation;
+mod sample;
 mod shutdown;
 mod watch;
 

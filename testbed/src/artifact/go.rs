@@ -13,6 +13,7 @@ use super::{HELM, KUBERNETES};
 
 pub(super) const KUBERNETES_MOD: &str = include_str!("../../go/kubernetes/go.mod");
 pub(super) const COREDNS_MOD: &str = include_str!("../../go/coredns/go.mod");
+pub(super) const GOMEMCACHE_MOD: &str = include_str!("../../go/gomemcache/go.mod");
 pub(super) const KWOK_MOD: &str = include_str!("../../go/kwok/go.mod");
 pub(super) const CHAINSAW_MOD: &str = include_str!("../../go/chainsaw/go.mod");
 pub(super) const HELM_MOD: &str = include_str!("../../go/helm/go.mod");
@@ -92,6 +93,21 @@ pub fn coredns() -> Program {
             ("go.mod", COREDNS_MOD),
             ("go.sum", include_str!("../../go/coredns/go.sum")),
             ("main.go", include_str!("../../go/coredns/main.go")),
+        ]),
+        data: None,
+    }
+}
+
+/// A client of memcached in Go, with a main of ours.
+pub fn gomemcache() -> Program {
+    Program {
+        name: "gomemcache",
+        package: ".".into(),
+        linker_flags: "-s -w".into(),
+        workspace: Workspace::local(&[
+            ("go.mod", GOMEMCACHE_MOD),
+            ("go.sum", include_str!("../../go/gomemcache/go.sum")),
+            ("main.go", include_str!("../../go/gomemcache/main.go")),
         ]),
         data: None,
     }

@@ -4,8 +4,10 @@ mod debian;
 mod go;
 mod host;
 mod image;
+mod python;
 mod sasl;
 mod server;
+mod set;
 
 use std::path::Path;
 
@@ -20,6 +22,7 @@ pub use image::{
     ARCHIVE, MEMCACHED, PAUSE, SASL, exporter_image, memcached_images, newest_memcached_image, pause_image, sasl_image,
 };
 pub use server::command as server_command;
+pub use set::Set;
 
 /// The Kubernetes that is built; `go/kubernetes/go.mod` pins the same one.
 pub const KUBERNETES: &str = "1.36.4";
@@ -35,6 +38,8 @@ pub const HELM: &str = "4.3.1";
 pub const PROMETHEUS_OPERATOR: &str = "0.85.0";
 /// The cert-manager whose kinds are taken; `go/kinds/go.mod` pins the same one.
 pub const CERT_MANAGER: &str = "1.21.2";
+/// The Go client that is built; `go/gomemcache/go.mod` pins the same one.
+pub const GOMEMCACHE: &str = "0.0.0-20260422231931-4d751bb6e37c";
 /// The other operator whose suite is run; `go/peer/go.mod` pins the same one.
 pub const PEER: &str = "0.4.0";
 
@@ -53,6 +58,7 @@ enum Recipe {
     Debian(debian::Package),
     Image(image::Image),
     Server,
+    Python,
     #[cfg(test)]
     Script(String),
 }
@@ -98,6 +104,16 @@ impl Artifact {
     /// The other operator's black-box suite, in `test/e2e`; in `config/crd/thirdparty` the kind it needs.
     pub fn peer_suite() -> Self {
         Self { name: "peer-suite".into(), version: PEER.into(), recipe: Recipe::GoDirectories(go::peer_suite()) }
+    }
+
+    /// A client of memcached in Go.
+    pub fn gomemcache() -> Self {
+        Self { name: "gomemcache".into(), version: GOMEMCACHE.into(), recipe: Recipe::Go(go::gomemcache()) }
+    }
+
+    /// Clients of memcached in Python, to be found by `PYTHONPATH`.
+    pub fn python_clients() -> Self {
+        Self { name: "python-clients".into(), version: "1".into(), recipe: Recipe::Python }
     }
 
     /// memcached itself, to be run as a process.
@@ -154,7 +170,7 @@ impl Artifact {
     pub fn space(&self) -> Size {
         match &self.recipe {
             Recipe::Go(_) => Size::mib(400),
-            Recipe::Debian(_) | Recipe::GoDirectories(_) | Recipe::Server => Size::mib(200),
+            Recipe::Debian(_) | Recipe::GoDirectories(_) | Recipe::Python | Recipe::Server => Size::mib(200),
             Recipe::Image(_) => Size::mib(600),
             #[cfg(test)]
             Recipe::Script(_) => Size::mib(1),
@@ -165,6 +181,7 @@ impl Artifact {
     pub fn tools(&self) -> &'static [(&'static str, &'static str)] {
         match &self.recipe {
             Recipe::Image(image) => image.tools(),
+            Recipe::Python => python::TOOLS,
             _ => &[],
         }
     }
@@ -176,6 +193,7 @@ impl Artifact {
             Recipe::GoDirectories(directories) => directories.build(out, task),
             Recipe::Debian(package) => package.build(store.home(), out, task),
             Recipe::Image(image) => image.build(&store.ensure(&busybox())?, out, task),
+            Recipe::Python => python::build(out, task),
             Recipe::Server => server::build(&store.ensure(&newest_memcached_image())?, out, task),
             #[cfg(test)]
             Recipe::Script(script) => {
@@ -191,100 +209,12 @@ impl Artifact {
             Recipe::GoDirectories(directories) => directories.ingredients(),
             Recipe::Debian(package) => package.ingredients(),
             Recipe::Image(image) => image.ingredients(),
+            Recipe::Python => python::ingredients(),
             Recipe::Server => vec![server::GENERATION.into(), newest_memcached_image().directory().into_bytes()],
             #[cfg(test)]
             Recipe::Script(script) => vec![script.clone().into_bytes()],
         }
     }
-}
-
-/// Programs of the host that a control plane needs while it runs, with their Debian packages.
-const CONTROL_PLANE_TOOLS: &[(&str, &str)] = &[("setpriv", "util-linux"), ("setsid", "util-linux")];
-/// The same for a server.
-const SERVER_TOOLS: &[(&str, &str)] = &[("setpriv", "util-linux")];
-/// The same for a node.
-const NODE_TOOLS: &[(&str, &str)] = &[
-    ("setpriv", "util-linux"),
-    ("setsid", "util-linux"),
-    ("unshare", "util-linux"),
-    ("nsenter", "util-linux"),
-    ("mount", "mount"),
-    ("ip", "iproute2"),
-    ("iptables", "iptables"),
-];
-
-/// What a command needs; nothing more is built for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Set {
-    /// etcd, API server and controller manager.
-    ControlPlane,
-    /// A control plane whose nodes and pods are pretended.
-    Fleet,
-    /// Everything that runs containers, with the images.
-    Node,
-    /// A node and what it takes to run the other operator's suite on it.
-    Compat,
-    /// A node and what it takes to try every security mode on it.
-    Security,
-    /// A node and what it takes to install packages on it.
-    Package,
-    /// `kubectl` alone.
-    Kubectl,
-    /// memcached as a process, without a cluster.
-    Server,
-}
-
-impl Set {
-    /// Programs of the host that it takes to run it, with their Debian packages.
-    pub fn tools(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::ControlPlane | Self::Fleet => CONTROL_PLANE_TOOLS,
-            Self::Node | Self::Compat | Self::Security | Self::Package => NODE_TOOLS,
-            Self::Kubectl => &[],
-            Self::Server => SERVER_TOOLS,
-        }
-    }
-
-    /// The parts, in the order in which they are built.
-    pub fn artifacts(self) -> Vec<Artifact> {
-        let mut parts = vec![];
-        if !matches!(self, Self::Kubectl | Self::Server) {
-            parts.extend([
-                etcd(),
-                Artifact::kubernetes("kube-apiserver"),
-                Artifact::kubernetes("kube-controller-manager"),
-            ]);
-        }
-        match self {
-            Self::ControlPlane => {}
-            Self::Kubectl => parts.push(Artifact::kubernetes("kubectl")),
-            Self::Server => parts.extend([newest_memcached_image(), Artifact::server()]),
-            Self::Fleet => parts.extend([Artifact::kubernetes("kube-scheduler"), Artifact::kwok()]),
-            Self::Node => parts.extend(node_parts()),
-            Self::Security => {
-                parts.extend(node_parts());
-                parts.push(sasl_image());
-            }
-            Self::Package => {
-                parts.extend(node_parts());
-                parts.extend([Artifact::helm(), Artifact::prometheus_kinds(), Artifact::cert_manager_kinds()]);
-            }
-            Self::Compat => {
-                parts.extend(node_parts());
-                parts.extend([Artifact::peer_suite(), exporter_image(), Artifact::chainsaw()]);
-            }
-        }
-        parts
-    }
-}
-
-/// What a node has besides a control plane.
-fn node_parts() -> Vec<Artifact> {
-    let mut parts: Vec<Artifact> =
-        ["kube-scheduler", "kubectl", "kubelet", "kube-proxy"].map(Artifact::kubernetes).into();
-    parts.extend([Artifact::coredns(), containerd(), runc(), cni_plugins()]);
-    parts.extend(node_images());
-    parts
 }
 
 /// The database of the API server.
@@ -323,42 +253,6 @@ pub fn node_images() -> Vec<Artifact> {
 mod tests {
     use super::*;
 
-    fn names(set: Set) -> Vec<String> {
-        set.artifacts().iter().map(|a| a.name().to_owned()).collect()
-    }
-
-    #[test]
-    fn the_control_plane_does_not_wait_for_a_node() {
-        let parts = names(Set::ControlPlane);
-        assert_eq!(parts, ["etcd-server", "kube-apiserver", "kube-controller-manager"]);
-    }
-
-    #[test]
-    fn the_node_does_not_wait_for_kwok() {
-        assert!(!names(Set::Node).contains(&"kwok".to_owned()));
-        assert!(names(Set::Fleet).contains(&"kwok".to_owned()));
-    }
-
-    #[test]
-    fn the_node_does_not_wait_for_the_other_operators_suite() {
-        let (node, compat) = (names(Set::Node), names(Set::Compat));
-        let added = ["peer-suite", "exporter-image", "chainsaw"];
-        assert_eq!(compat, [&node[..], &added.map(String::from)].concat());
-    }
-
-    #[test]
-    fn nobody_waits_for_helm_but_those_who_install_packages() {
-        assert!(names(Set::Package).contains(&"helm".to_owned()));
-        for set in [Set::ControlPlane, Set::Fleet, Set::Node, Set::Compat, Set::Security, Set::Kubectl, Set::Server] {
-            assert!(!names(set).contains(&"helm".to_owned()), "{set:?}");
-        }
-    }
-
-    #[test]
-    fn the_server_does_not_wait_for_a_cluster() {
-        assert_eq!(names(Set::Server), ["memcached-image", "memcached-server"]);
-    }
-
     #[test]
     fn another_recipe_is_another_directory() {
         let one = Artifact::script("same", "echo 1").directory();
@@ -376,6 +270,7 @@ mod tests {
             (go::HELM_MOD, format!("helm.sh/helm/v4 v{HELM}")),
             (go::KINDS_MOD, format!("prometheus-operator v{PROMETHEUS_OPERATOR}")),
             (go::KINDS_MOD, format!("cert-manager v{CERT_MANAGER}")),
+            (go::GOMEMCACHE_MOD, format!("github.com/bradfitz/gomemcache v{GOMEMCACHE}")),
             (go::PEER_MOD, format!("github.com/c5c3/memcached-operator v{PEER}")),
         ] {
             assert!(module.contains(&line), "{line} is not what go.mod requires");

@@ -35,12 +35,13 @@ pub const BUDGET_LEAVES_NONE: Rule = Rule::invalid(
      || !self.highAvailability.podDisruptionBudget.enabled \
      || !has(self.highAvailability.podDisruptionBudget.minAvailable) \
      || has(self.highAvailability.podDisruptionBudget.maxUnavailable) \
-     || type(self.highAvailability.podDisruptionBudget.minAvailable) != int \
+     || !string(self.highAvailability.podDisruptionBudget.minAvailable).matches('^[0-9]{1,9}$') \
      || ((has(self.autoscaling) && self.autoscaling.enabled) \
-         ? int(self.highAvailability.podDisruptionBudget.minAvailable) \
+         ? int(string(self.highAvailability.podDisruptionBudget.minAvailable)) \
            < (has(self.autoscaling.minReplicas) ? self.autoscaling.minReplicas : 1) \
          : (has(self.replicas) && self.replicas == 0) \
-           || int(self.highAvailability.podDisruptionBudget.minAvailable) < (has(self.replicas) ? self.replicas : 1))",
+           || int(string(self.highAvailability.podDisruptionBudget.minAvailable)) \
+              < (has(self.replicas) ? self.replicas : 1))",
     "leaves none of %d servers to disrupt, so that no node could be drained: give less, or more servers",
 )
 .with(&[FEWEST]);
@@ -49,20 +50,18 @@ pub const BUDGET_LEAVES_NONE: Rule = Rule::invalid(
 pub const BUDGET_LEAVES_NO_PART: Rule = Rule::invalid(
     BUDGET,
     ".minAvailable",
-    "!self.enabled || !has(self.minAvailable) || type(self.minAvailable) != string \
-     || string(self.minAvailable) != '100%'",
+    "!self.enabled || !has(self.minAvailable) || string(self.minAvailable) != '100%'",
     "100% leaves no server to disrupt, so that no node could be drained: give less, or use maxUnavailable",
 );
 
-/// What a number of a budget may be.
+/// What a number of a budget may be. The schema sees to it that a text is a percentage: here `"2"` looks like 2.
 pub const BUDGET_NUMBER: &str = "neither a number from 0 on nor a percentage from 0% to 100%";
 
 /// The least that must stay is a number or a percentage.
 pub const BUDGET_MINIMUM: Rule = Rule::invalid(
     BUDGET,
     ".minAvailable",
-    "!has(self.minAvailable) || (type(self.minAvailable) == int ? int(self.minAvailable) >= 0 \
-     : string(self.minAvailable).matches('^(100|[0-9]{1,2})%$'))",
+    "!has(self.minAvailable) || string(self.minAvailable).matches('^([0-9]+|(100|[0-9]{1,2})%)$')",
     BUDGET_NUMBER,
 );
 
@@ -70,8 +69,7 @@ pub const BUDGET_MINIMUM: Rule = Rule::invalid(
 pub const BUDGET_MAXIMUM: Rule = Rule::invalid(
     BUDGET,
     ".maxUnavailable",
-    "!has(self.maxUnavailable) || (type(self.maxUnavailable) == int ? int(self.maxUnavailable) >= 0 \
-     : string(self.maxUnavailable).matches('^(100|[0-9]{1,2})%$'))",
+    "!has(self.maxUnavailable) || string(self.maxUnavailable).matches('^([0-9]+|(100|[0-9]{1,2})%)$')",
     BUDGET_NUMBER,
 );
 

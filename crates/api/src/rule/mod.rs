@@ -144,6 +144,10 @@ impl Rule {
             if !self.at.is_empty() && !self.field.is_empty() {
                 map.insert("fieldPath".into(), json!(self.field));
             }
+            // A rule that asks whether there was an object before is also asked when there was none.
+            if self.holds.contains("oldSelf.hasValue()") {
+                map.insert("optionalOldSelf".into(), json!(true));
+            }
         }
         validation
     }

@@ -11,7 +11,11 @@ const LONGEST: &str = "(has(self.spec.workload) && has(self.spec.workload.type) 
 pub const NAME: Rule = Rule::invalid(
     "",
     ".metadata.name",
-    "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') \
+    // Names do not change: one that was there before the rule must not keep its status from being written.
+    "(oldSelf.hasValue() \
+        && (has(oldSelf.value().spec.service) && has(oldSelf.value().spec.service.type)) \
+           == (has(self.spec.service) && has(self.spec.service.type))) \
+     || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') \
      && size(self.metadata.name) <= (has(self.spec.workload) && has(self.spec.workload.type) \
         && self.spec.workload.type == 'StatefulSet' ? 52 \
         : (has(self.spec.service) && has(self.spec.service.type) ? 56 : 63))",

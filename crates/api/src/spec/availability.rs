@@ -33,6 +33,9 @@ pub enum AntiAffinityPreset {
     Hard,
 }
 
+/// What a text may be where a number is meant.
+const PERCENTAGE: &str = "^(100|[0-9]{1,2})%$";
+
 /// Limits voluntary disruptions. One of `minAvailable` and `maxUnavailable`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -41,9 +44,11 @@ pub struct PodDisruptionBudget {
     pub enabled: bool,
     /// How many servers must stay: a number or a percentage.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("pattern" = PERCENTAGE))]
     pub min_available: Option<IntOrString>,
     /// How many servers may be gone: a number or a percentage.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("pattern" = PERCENTAGE))]
     pub max_unavailable: Option<IntOrString>,
 }
 

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::meta::{metadata, selector};
 use super::service::ports;
+use crate::range::Range;
 use crate::validate::Validated;
 
 pub fn build_network_policy(cache: &Validated) -> Option<NetworkPolicy> {
@@ -41,6 +42,20 @@ fn rule(ports: &[i32], sources: &[NetworkPolicyPeer]) -> NetworkPolicyIngressRul
     };
     NetworkPolicyIngressRule {
         ports: Some(ports.iter().map(port).collect()),
-        from: (!sources.is_empty()).then(|| sources.to_vec()),
+        from: (!sources.is_empty()).then(|| sources.iter().cloned().map(plain).collect()),
     }
+}
+
+/// Ranges in the spelling that every version of Kubernetes takes.
+fn plain(mut peer: NetworkPolicyPeer) -> NetworkPolicyPeer {
+    let spell = |text: &mut String| {
+        if let Some(range) = Range::of(text) {
+            *text = range.to_string();
+        }
+    };
+    if let Some(block) = &mut peer.ip_block {
+        spell(&mut block.cidr);
+        block.except.iter_mut().flatten().for_each(spell);
+    }
+    peer
 }

@@ -37,7 +37,8 @@ fn check_budget(spec: &MemcachedSpec, budget: &PodDisruptionBudget) -> Option<Vi
         (Some(IntOrString::Int(min)), None) => {
             let fewest = fewest(spec);
             // Where there are none, none are disrupted.
-            let leaves_none = fewest > 0 && *min >= fewest;
+            let is_scaled = spec.autoscaling.as_ref().is_some_and(|autoscaling| autoscaling.enabled);
+            let leaves_none = *min >= fewest && (is_scaled || fewest != 0);
             leaves_none.then(|| Violation::of(&rule::BUDGET_LEAVES_NONE, &[fewest.into()]))
         }
         (Some(IntOrString::String(text)), None) => {

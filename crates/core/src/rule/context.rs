@@ -42,6 +42,9 @@ fn check_pod(findings: &mut Findings<'_>, context: &PodSecurityContext) {
         let is_good = !sysctl.name.is_empty() && sysctl.name.chars().all(is_word);
         let message = format!("{:?} cannot be the name of a sysctl", sysctl.name);
         findings.below("sysctls").item(index).below("name").require(is_good, message);
+        let is_repeated = context.sysctls.iter().flatten().take(index).any(|other| other.name == sysctl.name);
+        let message = format!("{:?} is given twice", sysctl.name);
+        findings.below("sysctls").item(index).below("name").require(!is_repeated, message);
     }
     findings.below("windowsOptions").require(context.windows_options.is_none(), "memcached runs on Linux");
     check_seccomp(&mut findings.below("seccompProfile"), context.seccomp_profile.as_ref());
@@ -79,7 +82,8 @@ fn check_app_armor(findings: &mut Findings<'_>, profile: Option<&AppArmorProfile
 
 fn check_profile(findings: &mut Findings<'_>, type_: &str, local: Option<&str>) {
     findings.below("type").require_one_of(Some(type_), &["RuntimeDefault", "Unconfined", "Localhost"]);
-    let is_named = local.is_some_and(|name| super::syntax::is_relative(name) && !name.trim().is_empty());
+    let is_named =
+        local.is_some_and(|name| super::syntax::is_relative(name) && !name.is_empty() && name.trim() == name);
     let is_good = if type_ == "Localhost" { is_named } else { local.is_none() };
     findings.below("localhostProfile").require(is_good, "required with the type Localhost, and only there");
 }

@@ -19,6 +19,7 @@ mod pod;
 mod resource;
 mod scale;
 mod security;
+mod source;
 mod syntax;
 mod version;
 mod volume;

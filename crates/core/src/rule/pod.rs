@@ -1,6 +1,8 @@
 //! What people add to the pods: labels, variables, names of other objects.
 
-use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource};
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ResourceFieldSelector};
 use memcached_api::label;
 use memcached_api::spec::MemcachedSpec;
 
@@ -16,6 +18,7 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
         findings.below("podLabels").require(!spec.pod_labels.contains_key(key), message);
     }
     check_annotations(&mut findings.below("podAnnotations"), &spec.pod_annotations);
+    check_profiles(&mut findings.below("podAnnotations"), &spec.pod_annotations);
     check_labels(&mut findings.below("nodeSelector"), &spec.node_selector);
     if let Some(service) = &spec.service {
         check_annotations(&mut findings.below("service.annotations"), &service.annotations);
@@ -36,6 +39,18 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     findings.below("imagePullPolicy").require_one_of(policy, &["Always", "IfNotPresent", "Never"]);
     check_variables(&mut findings.below("env"), &spec.env);
     violations
+}
+
+/// Annotations that Kubernetes reads as security contexts of old: they would contradict those of today.
+fn check_profiles(findings: &mut Findings<'_>, annotations: &BTreeMap<String, String>) {
+    const OLD: [&str; 3] = [
+        "seccomp.security.alpha.kubernetes.io/",
+        "container.seccomp.security.alpha.kubernetes.io/",
+        "container.apparmor.security.beta.kubernetes.io/",
+    ];
+    for key in annotations.keys().filter(|key| OLD.iter().any(|old| key.starts_with(old))) {
+        findings.refuse(format!("{key:?} is out of use: say it in spec.security"));
+    }
 }
 
 fn check_variables(findings: &mut Findings<'_>, env: &[EnvVar]) {
@@ -76,23 +91,25 @@ fn check_source(findings: &mut Findings<'_>, source: &EnvVarSource) {
         findings.below("fieldRef.fieldPath").require(is_pod_field(&field.field_path), message);
     }
     if let Some(resource) = resource_field_ref {
-        let kinds = ["limits.", "requests."];
-        let kind = kinds.iter().find_map(|kind| resource.resource.strip_prefix(kind)).unwrap_or_default();
-        let is_known = ["cpu", "memory", "ephemeral-storage"].contains(&kind);
-        let message = format!("{:?} is no resource that a variable can have", resource.resource);
-        findings.below("resourceFieldRef.resource").require(is_known, message);
-        let container = resource.container_name.as_deref().unwrap_or("memcached");
-        let is_ours = ["memcached", "exporter"].contains(&container);
-        findings
-            .below("resourceFieldRef.containerName")
-            .require(is_ours, format!("there is no container {container:?}"));
-        let is_one = resource.divisor.as_ref().is_none_or(|divisor| is_divisor(kind, &divisor.0));
-        findings.below("resourceFieldRef.divisor").require(is_one, "give 1, or a unit such as 1Mi");
+        check_resource(&mut findings.below("resourceFieldRef"), resource, false);
     }
     // Needs a volume that the container does not mount, and few clusters know it.
     findings
         .below("fileKeyRef")
         .require(file_key_ref.is_none(), "is not supported: use secretKeyRef or configMapKeyRef");
+}
+
+/// An amount of a container; a file has to say of which.
+pub fn check_resource(findings: &mut Findings<'_>, selector: &ResourceFieldSelector, is_named: bool) {
+    let ResourceFieldSelector { container_name, divisor, resource } = selector;
+    let kind = ["limits.", "requests."].iter().find_map(|kind| resource.strip_prefix(kind)).unwrap_or_default();
+    let is_known = ["cpu", "memory", "ephemeral-storage"].contains(&kind);
+    findings.below("resource").require(is_known, format!("{resource:?} is no amount of a container"));
+    let container = container_name.as_deref().unwrap_or(if is_named { "" } else { "memcached" });
+    let is_ours = ["memcached", "exporter"].contains(&container);
+    findings.below("containerName").require(is_ours, format!("there is no container {container:?}"));
+    let is_unit = divisor.as_ref().is_none_or(|divisor| is_divisor(kind, &divisor.0));
+    findings.below("divisor").require(is_unit, "give 1, or a unit such as 1Mi");
 }
 
 fn is_divisor(resource: &str, divisor: &str) -> bool {

@@ -1,11 +1,12 @@
 //! CPU and memory as Kubernetes takes them.
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use memcached_api::spec::MemcachedSpec;
 
 use super::finding::{Findings, Violation};
 use super::syntax::is_key;
-use crate::quantity::billionths;
+use crate::quantity::{billionths, bytes};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -34,8 +35,15 @@ fn check_resources(findings: &mut Findings<'_>, resources: &ResourceRequirements
             findings.require(billionths(amount).is_some(), message);
             let is_whole = billionths(amount).is_none_or(|amount| amount.is_multiple_of(1_000_000_000));
             findings.require(is_ordinary(name) || is_whole, format!("{:?} is no whole number", amount.0));
+            let has_pages = page(name)
+                .is_none_or(|page| bytes(amount).is_some_and(|bytes| bytes > 0 && bytes.is_multiple_of(page)));
+            findings.require(has_pages, format!("{:?} is no number of whole pages", amount.0));
         }
     }
+    let given = || [limits, requests].into_iter().flatten().flat_map(|amounts| amounts.keys());
+    let has_pages = given().any(|name| page(name).is_some());
+    let has_more = given().any(|name| name == "cpu" || name == "memory");
+    findings.require(!has_pages || has_more, "huge pages need cpu or memory with them");
     for (name, request) in requests.iter().flatten() {
         let limit = limits.as_ref().and_then(|limits| limits.get(name));
         let mut findings = findings.below("requests");
@@ -57,9 +65,15 @@ fn is_ordinary(name: &str) -> bool {
     ["cpu", "memory", "ephemeral-storage"].contains(&name)
 }
 
+/// The size of a huge page, by the name of the resource: `hugepages-2Mi`.
+fn page(name: &str) -> Option<u64> {
+    let size = name.strip_prefix("hugepages-")?;
+    bytes(&Quantity(size.into())).filter(|bytes| *bytes > 0)
+}
+
 fn is_resource(name: &str) -> bool {
     is_ordinary(name)
-        || name.starts_with("hugepages-")
+        || page(name).is_some()
         || (name.contains('/') && is_key(name) && !name.starts_with("requests.") && !name.contains("kubernetes.io/"))
 }
 

@@ -1,5 +1,7 @@
 //! Caches for tests, written as people write them. The name differs from the product's on purpose.
 
+#![allow(dead_code, reason = "every test binary uses another part")]
+
 use std::collections::BTreeMap;
 
 use memcached_api::Memcached;

@@ -9,6 +9,7 @@ use proptest::test_runner::TestCaseError;
 use serde_json::{Map, Value, json};
 
 use crate::fixture::{accepted, built, children, first_template, refused, sessions, with_everything};
+use crate::generator::word;
 
 const OURS: [(&str, &str); 3] = [
     ("app.kubernetes.io/name", "memcached"),
@@ -134,16 +135,6 @@ fn check_version_label(image: &str) -> Result<(), TestCaseError> {
 
 fn image() -> impl Strategy<Value = String> {
     prop_oneof!["([a-z]{1,5}(:[0-9]{1,4})?/)?[a-z]{1,8}(:[A-Za-z0-9_.-]{0,70})?(@sha256:[0-9a-f]{8})?", "\\PC{0,80}",]
-}
-
-/// Words that look like arguments.
-fn word() -> impl Strategy<Value = String> {
-    prop_oneof![
-        "-{0,3}[a-zA-Z]{0,4}[=0-9,:]{0,3}",
-        "--[a-z-]{0,12}(=[a-z_,=]{0,12})?",
-        "(ssl|proxy|ext|slab)_[a-z]{1,8}(,[a-z_=]{1,8})?",
-        any::<String>(),
-    ]
 }
 
 proptest! {

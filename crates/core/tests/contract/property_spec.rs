@@ -5,89 +5,12 @@ use memcached_core::revision::{decide, outdated};
 use memcached_core::secret::mounted;
 use memcached_core::{Validated, validate};
 use proptest::prelude::*;
-use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestCaseError;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::fixture::{
-    accepted, merged, sessions, with_autoscaling, with_client_certificates, with_everything, with_knobs,
-    with_monitoring, with_policy, with_sasl, with_tls,
-};
-
-/// A part of a declaration that can work.
-fn good_part() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        (0..64).prop_map(|count| json!({"replicas": count})),
-        (16..65536, 60..65536, 1..6).prop_map(|(memory, connections, threads)| {
-            json!({"memcached": {"maxMemoryMB": memory, "maxConnections": connections, "threads": threads}})
-        }),
-        select(vec![
-            json!({}),
-            json!({"memcached": {"verbosity": 2, "extraArgs": ["-o", "modern"]}}),
-            json!({"version": "1.6.45"}),
-            json!({"highAvailability": {"antiAffinityPreset": "hard"}}),
-            json!({"highAvailability": {"gracefulShutdown": {"enabled": true}}}),
-            json!({"highAvailability": {"podDisruptionBudget": {"enabled": true, "maxUnavailable": "30%"}}}),
-            json!({"highAvailability": {"topologySpreadConstraints": [
-                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
-            ]}}),
-            json!({"extstore": {"size": "1Gi"}}),
-            json!({"extstore": {"size": "2Gi", "volumeClaim": {"storageClassName": "fast"}}}),
-            json!({"security": {"podSecurityContext": {}, "containerSecurityContext": {}}}),
-            json!({"security": {"sasl": {"mode": "SASL"}}}),
-            json!({"security": {"tls": {"enabled": true, "issuerRef": {"name": "ca"}}}}),
-            json!({"security": {"networkPolicy": {"enabled": true, "metricsSources": [{"podSelector": {}}]}}}),
-            json!({"monitoring": {"enabled": true, "serviceMonitor": {}}}),
-            json!({"service": {"type": "NodePort"}}),
-            json!({"workload": {"rollout": {"minReadySeconds": 5}}}),
-            json!({"podAnnotations": {"memcached.c5c3.io/secret-hash": "forged"}}),
-            json!({"paused": true}),
-            with_autoscaling(),
-            with_client_certificates(),
-            with_everything(),
-            with_knobs(),
-            with_monitoring(),
-            with_policy(),
-            with_sasl(),
-            with_tls(),
-        ]),
-    ]
-}
-
-/// A part that the schema would stop, or that contradicts itself.
-fn odd_part() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        any::<i32>().prop_map(|n| json!({"replicas": n})),
-        any::<[i32; 4]>().prop_map(|[memory, connections, threads, verbosity]| json!({"memcached": {
-            "maxMemoryMB": memory, "maxConnections": connections, "threads": threads, "verbosity": verbosity,
-        }})),
-        "\\PC{0,8}".prop_map(|text| json!({"memcached": {"maxItemSize": text}})),
-        "[0-9]{0,22}[kmg]?".prop_map(|text| json!({"memcached": {"maxItemSize": text}})),
-        "\\PC{0,12}".prop_map(|text| json!({"image": text, "version": text})),
-        "\\PC{0,12}".prop_map(|text| json!({"resources": {"limits": {"memory": text, "cpu": text}}})),
-        "\\PC{0,12}".prop_map(|text| json!({"extstore": {"size": text}})),
-        any::<[i64; 2]>().prop_map(|[delay, grace]| json!({"highAvailability": {"gracefulShutdown": {
-            "enabled": true, "preStopDelaySeconds": delay, "terminationGracePeriodSeconds": grace,
-        }}})),
-        (any::<i32>(), "\\PC{0,5}").prop_map(|(min, max)| json!({"highAvailability": {"podDisruptionBudget": {
-            "enabled": true, "minAvailable": min, "maxUnavailable": max,
-        }}})),
-        any::<[i32; 2]>().prop_map(|[min, max]| json!({"autoscaling": {
-            "enabled": true, "minReplicas": min, "maxReplicas": max,
-        }})),
-        "\\PC{0,12}".prop_map(|text| json!({"monitoring": {"enabled": true, "serviceMonitor": {
-            "interval": text, "scrapeTimeout": text,
-        }}})),
-        any::<[i32; 2]>().prop_map(|[ready, deadline]| json!({"workload": {"rollout": {
-            "minReadySeconds": ready, "progressDeadlineSeconds": deadline,
-        }}})),
-    ]
-}
-
-fn declaration(part: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
-    proptest::collection::vec(part, 0..6).prop_map(|parts| parts.iter().fold(json!({}), |all, part| merged(&all, part)))
-}
+use crate::fixture::{accepted, merged, sessions, with_knobs, with_monitoring, with_sasl, with_tls};
+use crate::generator::{declaration, good_part, odd_part};
 
 fn check_settles(cache: &Validated, hash: Option<&str>) -> Result<(), TestCaseError> {
     let first = decide(cache, hash, &[], None);

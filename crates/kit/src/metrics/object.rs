@@ -37,6 +37,11 @@ impl GaugeFamily {
         self.objects().remove(&(namespace.to_owned(), name.to_owned()));
     }
 
+    /// Takes all series of all objects away.
+    pub fn clear(&self) {
+        self.objects().clear();
+    }
+
     fn objects(&self) -> MutexGuard<'_, BTreeMap<(String, String), Series>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -23,8 +23,8 @@ use crate::shutdown::Shutdown;
 
 use review::{Hook, Reviewer, review};
 
-/// What the API server itself takes of an object, on disk and in requests.
-const BODY_LIMIT: usize = 3 << 20;
+/// What the API server itself takes of an object is 3 MiB, and an update has two of them in it.
+const BODY_LIMIT: usize = 7 << 20;
 
 /// What the API server asks about.
 pub type Request = AdmissionRequest<DynamicObject>;

@@ -21,7 +21,7 @@ use super::observe::Observed;
 pub struct Applied {
     /// The Deployment as it is now.
     pub deployment: Option<DynamicObject>,
-    /// What stands in the way, worst first.
+    /// What stands in the way.
     pub problems: Vec<Problem>,
     /// How to go on; none if there is nothing to do until something changes.
     pub class: Option<Class>,

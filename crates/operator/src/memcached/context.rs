@@ -53,6 +53,13 @@ pub struct Gauges {
     pub info: GaugeFamily,
     pub desired: GaugeFamily,
     pub ready: GaugeFamily,
+    pub updated: GaugeFamily,
+}
+
+impl Gauges {
+    fn all(&self) -> [&GaugeFamily; 4] {
+        [&self.info, &self.desired, &self.ready, &self.updated]
+    }
 }
 
 impl Context {
@@ -83,6 +90,7 @@ impl Context {
                 info: gauge("instance_info", "A cache, with its image and version"),
                 desired: gauge("instance_replicas_desired", "How many servers a cache is to have"),
                 ready: gauge("instance_replicas_ready", "How many servers of a cache are ready"),
+                updated: gauge("instance_replicas_updated", "How many servers of a cache are as declared"),
             },
             secrets: Secrets::new(client.clone(), wake.clone()),
             secret_data: Mutex::default(),
@@ -184,9 +192,16 @@ impl Context {
         self.status_writes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Instant::now());
     }
 
+    /// Takes all series of caches away: who does not lead knows nothing of them any more.
+    pub fn hide_caches(&self) {
+        for family in self.gauges.all() {
+            family.clear();
+        }
+    }
+
     /// Forgets all about a cache that is going.
     pub fn forget(&self, namespace: &str, name: &str) {
-        for family in [&self.gauges.info, &self.gauges.desired, &self.gauges.ready] {
+        for family in self.gauges.all() {
             family.remove_object(namespace, name);
         }
         let key = (namespace.to_owned(), name.to_owned());

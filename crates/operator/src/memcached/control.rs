@@ -103,6 +103,8 @@ fn looks_at_everything(
         if leads {
             // What failed for want of leadership is not to wait for that any longer.
             context.backoff.reset_all();
+        } else {
+            context.hide_caches();
         }
         std::future::ready(leads.then_some("leadership is back"))
     });

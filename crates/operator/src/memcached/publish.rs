@@ -152,7 +152,8 @@ fn show_metrics(facts: &Facts, status: &MemcachedStatus, valid: Option<&Validate
         let version = valid.version.clone().unwrap_or_default();
         gauges.info.set_only(namespace, name, &[("image", valid.image.as_str()), ("version", &version)], 1.0);
     }
-    let desired = memcached_core::status::Workload::of(facts).desired;
-    gauges.desired.set(namespace, name, &[], f64::from(desired));
+    let workload = memcached_core::status::Workload::of(facts);
+    gauges.desired.set(namespace, name, &[], f64::from(workload.desired));
+    gauges.updated.set(namespace, name, &[], f64::from(workload.updated));
     gauges.ready.set(namespace, name, &[], f64::from(status.ready_replicas));
 }

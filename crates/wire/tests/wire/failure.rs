@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use memcached_wire::{Class, Endpoint, Expiry};
 use testbed::Server;
 
-use super::{IMPATIENCE, connect, endpoint, key};
+use super::{connect, endpoint, hasty, key};
 
 #[tokio::test]
 async fn nobody_there_is_refused() {
@@ -26,14 +26,13 @@ async fn a_name_that_nobody_has_is_refused() {
 #[tokio::test]
 async fn a_frozen_server_is_left_at_the_deadline() {
     let server = Server::start(&[]).await.unwrap();
-    let hasty = endpoint(server.address()).with_deadline(IMPATIENCE);
-    let mut connection = hasty.connect().await.unwrap();
+    let mut connection = hasty(server.address()).await;
     server.freeze();
     let error = connection.version().await.unwrap_err();
     assert_eq!(error.class(), Class::Timeout, "{error}");
     assert!(!connection.is_usable(), "a late answer would be taken for that to the next request");
     // The kernel still accepts: the silence shows only when something is asked.
-    let error = hasty.connect().await.unwrap().set(&key("k"), b"x", 0, Expiry::NEVER).await.unwrap_err();
+    let error = hasty(server.address()).await.set(&key("k"), b"x", 0, Expiry::NEVER).await.unwrap_err();
     assert_eq!(error.class(), Class::Timeout, "{error}");
     server.thaw();
     connect(&server).await.version().await.expect("thawed, it answers others");

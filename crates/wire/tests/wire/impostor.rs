@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::{IMPATIENCE, endpoint, key};
+use super::{endpoint, hasty, key};
 
 /// Answers everybody the same; ends with its guard.
 struct Impostor {
@@ -91,7 +91,7 @@ async fn an_answer_drop_by_drop_ends_at_the_deadline_all_the_same() {
         }
     })
     .await;
-    let mut connection = endpoint(slow.address).with_deadline(IMPATIENCE).connect().await.unwrap();
+    let mut connection = hasty(slow.address).await;
     assert_eq!(connection.stats(Report::General).await.unwrap_err().class(), Class::Timeout);
 }
 
@@ -112,7 +112,7 @@ async fn whoever_reads_nothing_ends_at_the_deadline() {
         drop(stream);
     })
     .await;
-    let mut connection = endpoint(deaf.address).with_deadline(IMPATIENCE).connect().await.unwrap();
+    let mut connection = hasty(deaf.address).await;
     let much = vec![0; 64 << 20];
     let error = connection.set(&key("k"), &much, 0, memcached_wire::Expiry::NEVER).await.unwrap_err();
     assert_eq!(error.class(), Class::Timeout, "{error}");

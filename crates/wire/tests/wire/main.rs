@@ -11,8 +11,9 @@ mod tls;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use memcached_wire::{Connection, Endpoint, Key, Stream};
+use memcached_wire::{Connection, Endpoint, Key, Limits, Stream};
 use testbed::Server;
+use tokio::net::TcpStream;
 
 /// Longer than a busy machine takes; no test waits for it in vain.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -25,6 +26,11 @@ fn endpoint(address: SocketAddr) -> Endpoint {
 
 async fn connect(server: &Server) -> Connection<Stream> {
     endpoint(server.address()).connect().await.unwrap()
+}
+
+/// Connects in its own time, and then waits for no answer.
+async fn hasty(address: SocketAddr) -> Connection<TcpStream> {
+    Connection::new(TcpStream::connect(address).await.unwrap(), Limits::default(), IMPATIENCE)
 }
 
 fn key(text: &str) -> Key {

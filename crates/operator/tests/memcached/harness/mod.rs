@@ -26,6 +26,19 @@ pub fn manifest(path: &str) -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../").to_owned() + path
 }
 
+/// The kind's definition.
+pub const DEFINITION: &str = "config/crd/memcached.c5c3.io_memcacheds.yaml";
+
+/// Makes the kind known from a file.
+pub async fn define(cluster: &ControlPlane, file: &str) {
+    cluster.kubectl(&["apply", "--server-side", "--filename", file]).unwrap();
+    let established = ["wait", "--for=condition=Established", "crd/memcacheds.memcached.c5c3.io", "--timeout=60s"];
+    // kubectl gives up at once on an object that has no conditions yet.
+    wait::until("the kind to be served", PATIENCE, async || cluster.kubectl(&established).map_err(|e| e.to_string()))
+        .await
+        .unwrap();
+}
+
 /// A control plane with the CRD, the RBAC and one operator.
 pub struct Arena {
     pub cluster: ControlPlane,
@@ -59,14 +72,10 @@ impl Arena {
     pub async fn without_operator() -> Self {
         let cluster = ControlPlane::start_with_fleet().await.unwrap();
         cluster.add_nodes(3).await.unwrap();
-        for file in
-            ["config/crd/memcached.c5c3.io_memcacheds.yaml", "config/rbac/base.yaml", "config/rbac/cluster.yaml"]
-        {
+        define(&cluster, &manifest(DEFINITION)).await;
+        for file in ["config/rbac/base.yaml", "config/rbac/cluster.yaml"] {
             cluster.kubectl(&["apply", "--server-side", "--filename", &manifest(file)]).unwrap();
         }
-        cluster
-            .kubectl(&["wait", "--for=condition=Established", "crd/memcacheds.memcached.c5c3.io", "--timeout=60s"])
-            .unwrap();
         Self { cluster, operator: std::sync::Mutex::new(None) }
     }
 
