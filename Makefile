@@ -9,10 +9,20 @@ TESTBED := target/debug/testbed
 export TESTBED_BIN := $(CURDIR)/$(TESTBED)
 
 .DEFAULT_GOAL := help
-.PHONY: help generate image demo demo-down test checks test-unit fuzz test-integration test-e2e compat install up down status testbed clean
+.PHONY: help generate image release demo demo-down test checks test-unit fuzz test-integration test-e2e test-package compat install up down status testbed clean
 
 BUILT   := docker.io/library/memcached-operator:dev
-TARGET  := $(shell uname -m)-unknown-linux-musl
+TARGET  ?= $(shell uname -m)-unknown-linux-musl
+# What the image says about itself; a release also says where its source is.
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+SOURCE  ?=
+LABELS   = --label org.opencontainers.image.title=memcached-operator \
+	--label org.opencontainers.image.description='Runs the caches that people declare as Memcached objects, and keeps them warm' \
+	--label org.opencontainers.image.licenses=Apache-2.0 \
+	--label org.opencontainers.image.version=$(VERSION) \
+	--label org.opencontainers.image.revision=$(shell git rev-parse HEAD 2>/dev/null || echo unknown) \
+	$(if $(SOURCE),--label org.opencontainers.image.source=$(SOURCE))
+IMAGE_LIMIT := 15000000
 
 ## Try it
 
@@ -22,7 +32,7 @@ demo: testbed image ## The operator at work on a real cluster of its own (root);
 demo-down: testbed ## Take the demo away without a trace: its cluster, or with CLUSTER=current the cache and the operator
 ifeq ($(CLUSTER),current)
 	kubectl delete --ignore-not-found --wait --filename samples/quickstart.yaml
-	kubectl delete --ignore-not-found --filename config/webhook --filename config/manager --filename config/rbac/webhook.yaml --filename config/rbac/metrics.yaml --filename config/rbac/cluster.yaml --filename config/rbac/base.yaml --filename config/crd
+	kubectl delete --ignore-not-found --kustomize config/default
 else
 	@$(TESTBED) down --name demo
 endif
@@ -34,19 +44,26 @@ image: testbed ## The operator's image, from static binaries, the agent's beside
 	@command -v musl-gcc >/dev/null || { echo "Installing musl-tools from Debian: a C compiler for static binaries."; apt-get update -qq && apt-get install -y -qq --no-install-recommends musl-tools >/dev/null; }
 	@echo "Building the static binaries; the first time this takes some minutes."
 	@$(CARGO) build --quiet --release --target $(TARGET) --package memcached-operator --package memcached-agent --bin memcached-operator --bin memcached-agent
-	@$(TESTBED) image target/$(TARGET)/release/memcached-operator target/$(TARGET)/release/memcached-agent --name $(BUILT) --output target/image/memcached-operator.tar
-	@ls -lh target/image/memcached-operator.tar | awk '{ print "target/image/memcached-operator.tar, " $$5 "B" }'
+	@$(TESTBED) image target/$(TARGET)/release/memcached-operator target/$(TARGET)/release/memcached-agent --name $(BUILT) \
+		--architecture $(firstword $(subst -, ,$(TARGET))) $(LABELS) --output target/image/memcached-operator.tar
+	@$(CARGO) run --quiet --package xtask -- sbom memcached-operator memcached-agent --target $(TARGET) --output target/image/memcached-operator.cdx.json
+	@size=$$(gzip --stdout target/image/memcached-operator.tar | wc --bytes); \
+		echo "target/image/memcached-operator.tar, $$((size / 1000)) kB compressed"; \
+		[ $$size -lt $(IMAGE_LIMIT) ] || { echo "the image is larger than $(IMAGE_LIMIT) bytes compressed"; exit 1; }
 
+release: ## What is published, for IMAGE=<registry>/<name>:<tag>: target/release-files with install.yaml, the chart, the bundle, checksums
+	@[ -n '$(IMAGE)' ] || { echo "say where the image is: make release IMAGE=<registry>/memcached-operator:<tag>"; exit 1; }
+	@packaging/release '$(IMAGE)' target/release-files
 
-generate: ## Write the generated files: CRDs
+generate: ## Write the generated files: CRDs, RBAC, chart, install.yaml, bundle, API reference
 	@$(CARGO) run --quiet --package xtask
 
 ## Test it
 
-test: checks test-unit test-integration test-e2e compat ## Everything below; installs what it needs (root)
+test: checks test-unit test-integration test-e2e test-package compat ## Everything below; installs what it needs (root)
 	@echo "All tests passed."
 
-checks: ## Formatting, lints, generated files, size limits
+checks: ## Formatting, lints, generated files, packages, workflows, size limits
 	$(CARGO) fmt --all --check
 	$(CARGO) run --quiet --package xtask -- --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
@@ -72,6 +89,12 @@ test-e2e: testbed image ## Real kubelet and containers in namespaces of their ow
 	$(CARGO) test --workspace --test cache --test campaign --test node --test security -- --test-threads $(THREADS)
 	$(CARGO) test --workspace --test teardown
 	@$(TESTBED) down --name shared
+
+test-package: testbed image ## Chart, kustomize, install.yaml: installed, upgraded and removed on a node of their own (root)
+	@[ "$$(id -u)" = 0 ] || { echo "test-package needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
+	@$(TESTBED) install --for package
+	$(CARGO) test --workspace --test package -- --test-threads $(THREADS)
+	@$(TESTBED) down --name package
 
 compat: testbed image ## The other operator's own test suite, against ours (root)
 	@[ "$$(id -u)" = 0 ] || { echo "compat needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }

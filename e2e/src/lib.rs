@@ -3,6 +3,7 @@
 pub mod background;
 pub mod binary;
 pub mod chainsaw;
+pub mod helm;
 pub mod memcached;
 pub mod operator;
 pub mod pod;

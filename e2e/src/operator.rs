@@ -19,7 +19,7 @@ pub fn ours(path: &str) -> String {
 /// Installs kinds, our own and those in `more`, and the operator's rights.
 pub async fn install(cluster: &Cluster, more: &[String]) -> Result<()> {
     let apply = |file: &str| cluster.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", file]);
-    for kinds in more.iter().chain([&ours("config/crd")]) {
+    for kinds in more.iter().chain([&ours("config/crd/memcached.c5c3.io_memcacheds.yaml")]) {
         apply(kinds)?;
     }
     // kubectl's own waiting gives up on a kind that has no status yet.
@@ -34,17 +34,6 @@ pub async fn install(cluster: &Cluster, more: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Everything that the operator ships with, as it is applied to a cluster.
-const MANIFESTS: [&str; 7] = [
-    "config/crd",
-    "config/rbac/base.yaml",
-    "config/rbac/cluster.yaml",
-    "config/rbac/metrics.yaml",
-    "config/rbac/webhook.yaml",
-    "config/webhook",
-    "config/manager",
-];
-
 /// Runs the operator as people do: as a Deployment, from its image, with its webhooks.
 pub fn deploy(node: &Node) -> Result<()> {
     let image = ours("target/image/memcached-operator.tar");
@@ -52,9 +41,7 @@ pub fn deploy(node: &Node) -> Result<()> {
         return Err(Error::Other(format!("there is no {image}: run `make image`")));
     }
     node.load(Path::new(&image))?;
-    for manifest in MANIFESTS {
-        node.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &ours(manifest)])?;
-    }
+    node.kubectl(&["apply", "--server-side", "--force-conflicts", "--kustomize", &ours("config/default")])?;
     let rollout = ["rollout", "status", "deployment/memcached-operator", "--timeout=180s", "--namespace", NAMESPACE];
     node.kubectl(&rollout).map(drop)
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use testbed::namespace::Namespace;
+use testbed::oci::{Config, image_of_binaries};
 use testbed::{Node, wait};
 
 const PORT: u16 = 11211;
@@ -144,7 +145,7 @@ async fn a_loaded_image_of_a_static_binary_runs() {
         testbed::store::Store::new(testbed::home::Home::locate().unwrap(), testbed::progress::Progress::hidden());
     let busybox = store.ensure(&testbed::artifact::Artifact::debian("busybox-static", &["busybox"])).unwrap();
     let archive = std::env::temp_dir().join(format!("e2e-load-{}.tar", std::process::id()));
-    testbed::oci::image_of_binaries(&[busybox.join("busybox")], "example.org/own/tool:1", &archive).unwrap();
+    image_of_binaries(&[busybox.join("busybox")], Config::new(&["example.org/own/tool:1"]), &archive).unwrap();
     node.load(&archive).unwrap();
     std::fs::remove_file(&archive).unwrap();
     let tool = json!({

@@ -1,5 +1,6 @@
 //! Writes container images as OCI archives, without a daemon, a registry or root.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -16,12 +17,20 @@ pub struct Config {
     names: Vec<String>,
     entrypoint: Vec<String>,
     user: String,
+    labels: BTreeMap<String, String>,
+    architecture: String,
 }
 
 impl Config {
     /// An image with these full names (`docker.io/library/memcached:1.6`).
     pub fn new(names: &[&str]) -> Self {
-        Self { names: names.iter().map(ToString::to_string).collect(), entrypoint: Vec::new(), user: "65532".into() }
+        Self {
+            names: names.iter().map(ToString::to_string).collect(),
+            entrypoint: Vec::new(),
+            user: "65532".into(),
+            labels: BTreeMap::new(),
+            architecture: std::env::consts::ARCH.into(),
+        }
     }
 
     /// The program and its fixed arguments.
@@ -38,8 +47,22 @@ impl Config {
         self
     }
 
+    /// What is said about it, for example `org.opencontainers.image.title`.
+    #[must_use]
+    pub fn labels(mut self, labels: &[(String, String)]) -> Self {
+        self.labels.extend(labels.iter().cloned());
+        self
+    }
+
+    /// What its programs are built for (`x86_64`, `aarch64`), if that is not this machine's own.
+    #[must_use]
+    pub fn architecture(mut self, architecture: Option<&str>) -> Self {
+        self.architecture = architecture.map_or(self.architecture, str::to_owned);
+        self
+    }
+
     fn document(&self, layer_digest: &str) -> Value {
-        let architecture = match std::env::consts::ARCH {
+        let architecture = match self.architecture.as_str() {
             "x86_64" => "amd64",
             "aarch64" => "arm64",
             other => other,
@@ -51,6 +74,7 @@ impl Config {
                 "User": self.user,
                 "Env": ["PATH=/usr/bin:/bin"],
                 "Entrypoint": self.entrypoint,
+                "Labels": self.labels,
             },
             "rootfs": {"type": "layers", "diff_ids": [layer_digest]},
             "history": [{"created_by": "testbed"}],
@@ -69,7 +93,7 @@ pub fn image_of_command(binary: &Path, command: &[&str], name: &str, archive: &P
 }
 
 /// Turns static binaries into an image of nothing else, for example the operator's; the first is what it starts.
-pub fn image_of_binaries(binaries: &[impl AsRef<Path>], name: &str, archive: &Path) -> Result<()> {
+pub fn image_of_binaries(binaries: &[impl AsRef<Path>], config: Config, archive: &Path) -> Result<()> {
     let parent = archive.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
     let mut layer = Layer::create(parent)?;
@@ -83,7 +107,7 @@ pub fn image_of_binaries(binaries: &[impl AsRef<Path>], name: &str, archive: &Pa
         programs.push(format!("/{program}"));
     }
     let first = programs.first().ok_or_else(|| Error::Other("an image of no program".into()))?;
-    layer.into_archive(&Config::new(&[name]).entrypoint(&[first]), archive)
+    layer.into_archive(&config.entrypoint(&[first]), archive)
 }
 
 /// Unpacks the wanted files of an archive made here, links included, into `out`.
@@ -306,7 +330,7 @@ mod tests {
         let binary = dir.path().join("memcached-operator");
         fs::write(&binary, "a static binary").unwrap();
         let archive = dir.path().join("out/image.tar");
-        image_of_binaries(&[&binary], "example.org/operator:dev", &archive).unwrap();
+        image_of_binaries(&[&binary], Config::new(&["example.org/operator:dev"]), &archive).unwrap();
         let entries = archived(&archive);
         let blobs: Vec<_> = entries.iter().filter(|(path, _)| path.starts_with("blobs")).collect();
         assert_eq!(blobs.len(), 3);
@@ -325,9 +349,13 @@ mod tests {
             fs::write(binary, "a static binary").unwrap();
         }
         let archive = dir.path().join("image.tar");
-        image_of_binaries(&binaries, "example.org/both:dev", &archive).unwrap();
+        let config = Config::new(&["example.org/both:dev"]).architecture(Some("aarch64"));
+        let labels = [("org.opencontainers.image.title".to_owned(), "both".to_owned())];
+        image_of_binaries(&binaries, config.labels(&labels), &archive).unwrap();
         let config: Value = serde_json::from_slice(&archived(&archive)[4].1).unwrap();
         assert_eq!(config["config"]["Entrypoint"], json!(["/one"]));
+        assert_eq!(config["config"]["Labels"], json!({"org.opencontainers.image.title": "both"}));
+        assert_eq!(config["architecture"], "arm64");
         let out = dir.path().join("out");
         fs::create_dir(&out).unwrap();
         unpack(File::open(&archive).unwrap(), &out, |path| path == Path::new("two")).unwrap();

@@ -7,26 +7,26 @@ use serde_json::Value;
 use crate::memcached::Memcached;
 use crate::rule;
 
-/// Fields of Kubernetes' own types: their descriptions are in Kubernetes' documentation, and would make up
-/// nine tenths of ours.
-const EMBEDDED: [&str; 17] = [
-    "affinity",
-    "allowedSources",
-    "behavior",
-    "containerSecurityContext",
-    "env",
-    "exporterResources",
-    "extraVolumeMounts",
-    "extraVolumes",
-    "imagePullSecrets",
-    "metrics",
-    "metricsSources",
-    "podSecurityContext",
-    "resources",
-    "tolerations",
-    "topologySpreadConstraints",
-    "minAvailable",
-    "maxUnavailable",
+/// Fields of Kubernetes' own types, with these types: their descriptions are in Kubernetes' documentation, and would
+/// make up nine tenths of ours.
+pub const EMBEDDED: [(&str, &str); 17] = [
+    ("affinity", "Affinity"),
+    ("allowedSources", "[]NetworkPolicyPeer"),
+    ("behavior", "HorizontalPodAutoscalerBehavior"),
+    ("containerSecurityContext", "SecurityContext"),
+    ("env", "[]EnvVar"),
+    ("exporterResources", "ResourceRequirements"),
+    ("extraVolumeMounts", "[]VolumeMount"),
+    ("extraVolumes", "[]Volume"),
+    ("imagePullSecrets", "[]LocalObjectReference"),
+    ("metrics", "[]MetricSpec"),
+    ("metricsSources", "[]NetworkPolicyPeer"),
+    ("podSecurityContext", "PodSecurityContext"),
+    ("resources", "ResourceRequirements"),
+    ("tolerations", "[]Toleration"),
+    ("topologySpreadConstraints", "[]TopologySpreadConstraint"),
+    ("minAvailable", "IntOrString"),
+    ("maxUnavailable", "IntOrString"),
 ];
 
 /// The CustomResourceDefinition of `Memcached`.
@@ -75,7 +75,7 @@ fn clean(value: &mut Value) {
                 values.retain(|value| !value.is_null());
             }
             if let Some(Value::Object(properties)) = map.get_mut("properties") {
-                for name in EMBEDDED {
+                for (name, _) in EMBEDDED {
                     if let Some(field) = properties.get_mut(name) {
                         strip_below(field);
                     }
@@ -148,7 +148,7 @@ mod tests {
             if field["description"].as_str().is_none_or(str::is_empty) {
                 missing.push(path.clone());
             }
-            if !EMBEDDED.contains(&name.as_str()) {
+            if EMBEDDED.iter().all(|(embedded, _)| embedded != name) {
                 undescribed(&path, field, missing);
             }
         }

@@ -108,6 +108,15 @@ pub enum DefaultWorkload {
     Deployment,
 }
 
+impl Operator {
+    /// The same, without namespaces that have no name: an empty variable means all, as OLM writes it.
+    #[must_use]
+    pub fn without_blanks(mut self) -> Self {
+        self.watch_namespaces.retain(|namespace| !namespace.is_empty());
+        self
+    }
+}
+
 impl From<DefaultWorkload> for WorkloadType {
     fn from(workload: DefaultWorkload) -> Self {
         match workload {
@@ -156,5 +165,11 @@ mod tests {
     fn several_namespaces_are_separated_by_commas() {
         let cli = Cli::try_parse_from(["memcached-operator", "--watch-namespaces=a,b"]).unwrap();
         assert_eq!(cli.operator.watch_namespaces, ["a", "b"]);
+    }
+
+    #[test]
+    fn an_empty_list_of_namespaces_is_all_of_them() {
+        let cli = Cli::try_parse_from(["memcached-operator", "--watch-namespaces="]).unwrap();
+        assert_eq!(cli.operator.without_blanks().watch_namespaces, [""; 0]);
     }
 }

@@ -23,7 +23,7 @@ pub fn main(settings: &Settings) -> ExitCode {
     let outcome = match &cli.command {
         Some(args::Command::Crd) => explain::print_crd(),
         Some(args::Command::Explain(explain)) => explain::explain(explain, settings),
-        None => run::run(cli.operator, settings),
+        None => run::run(cli.operator.without_blanks(), settings),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,13 +9,15 @@ use crate::home::check_space_at;
 use crate::program::{bound_to_parent, run, run_watched, tool};
 use crate::progress::Task;
 
-use super::KUBERNETES;
+use super::{HELM, KUBERNETES};
 
 pub(super) const KUBERNETES_MOD: &str = include_str!("../../go/kubernetes/go.mod");
 pub(super) const COREDNS_MOD: &str = include_str!("../../go/coredns/go.mod");
 pub(super) const GOMEMCACHE_MOD: &str = include_str!("../../go/gomemcache/go.mod");
 pub(super) const KWOK_MOD: &str = include_str!("../../go/kwok/go.mod");
 pub(super) const CHAINSAW_MOD: &str = include_str!("../../go/chainsaw/go.mod");
+pub(super) const HELM_MOD: &str = include_str!("../../go/helm/go.mod");
+pub(super) const KINDS_MOD: &str = include_str!("../../go/kinds/go.mod");
 pub(super) const PEER_MOD: &str = include_str!("../../go/peer/go.mod");
 
 /// The Go that is installed; any other is fetched as a module.
@@ -146,6 +148,17 @@ pub fn chainsaw() -> Program {
     }
 }
 
+/// What installs charts.
+pub fn helm() -> Program {
+    Program {
+        name: "helm",
+        package: "helm.sh/helm/v4/cmd/helm".into(),
+        linker_flags: format!("-s -w -X helm.sh/helm/v4/internal/version.version=v{HELM}"),
+        workspace: Workspace::local(&[("go.mod", HELM_MOD), ("go.sum", include_str!("../../go/helm/go.sum"))]),
+        data: None,
+    }
+}
+
 /// The other operator's black-box suite, and the kind it needs besides that operator's own.
 pub fn peer_suite() -> Directories {
     Directories {
@@ -153,6 +166,22 @@ pub fn peer_suite() -> Directories {
         paths: &["test/e2e", "config/crd/thirdparty"],
         workspace: Workspace::local(&[("go.mod", PEER_MOD), ("go.sum", include_str!("../../go/peer/go.sum"))]),
     }
+}
+
+const KINDS: Workspace = Workspace::local(&[("go.mod", KINDS_MOD), ("go.sum", include_str!("../../go/kinds/go.sum"))]);
+
+/// The kinds of the Prometheus operator.
+pub fn prometheus_kinds() -> Directories {
+    Directories {
+        module: "github.com/prometheus-operator/prometheus-operator",
+        paths: &["example/prometheus-operator-crd"],
+        workspace: KINDS,
+    }
+}
+
+/// The kinds of cert-manager.
+pub fn cert_manager_kinds() -> Directories {
+    Directories { module: "github.com/cert-manager/cert-manager", paths: &["deploy/crds"], workspace: KINDS }
 }
 
 impl Workspace {

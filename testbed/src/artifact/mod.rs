@@ -7,6 +7,7 @@ mod image;
 mod python;
 mod sasl;
 mod server;
+mod set;
 
 use std::path::Path;
 
@@ -21,6 +22,7 @@ pub use image::{
     ARCHIVE, MEMCACHED, PAUSE, SASL, exporter_image, memcached_images, newest_memcached_image, pause_image, sasl_image,
 };
 pub use server::command as server_command;
+pub use set::Set;
 
 /// The Kubernetes that is built; `go/kubernetes/go.mod` pins the same one.
 pub const KUBERNETES: &str = "1.36.4";
@@ -30,6 +32,12 @@ pub const COREDNS: &str = "1.15.0";
 pub const KWOK: &str = "0.8.0";
 /// The chainsaw that is built; `go/chainsaw/go.mod` pins the same one.
 pub const CHAINSAW: &str = "0.2.14";
+/// The Helm that is built; `go/helm/go.mod` pins the same one.
+pub const HELM: &str = "4.3.1";
+/// The Prometheus operator whose kinds are taken; `go/kinds/go.mod` pins the same one.
+pub const PROMETHEUS_OPERATOR: &str = "0.85.0";
+/// The cert-manager whose kinds are taken; `go/kinds/go.mod` pins the same one.
+pub const CERT_MANAGER: &str = "1.21.2";
 /// The Go client that is built; `go/gomemcache/go.mod` pins the same one.
 pub const GOMEMCACHE: &str = "0.0.0-20260422231931-4d751bb6e37c";
 /// The other operator whose suite is run; `go/peer/go.mod` pins the same one.
@@ -74,6 +82,23 @@ impl Artifact {
     /// The runner of declarative tests against a cluster.
     pub fn chainsaw() -> Self {
         Self { name: "chainsaw".into(), version: CHAINSAW.into(), recipe: Recipe::Go(go::chainsaw()) }
+    }
+
+    /// What installs charts.
+    pub fn helm() -> Self {
+        Self { name: "helm".into(), version: HELM.into(), recipe: Recipe::Go(go::helm()) }
+    }
+
+    /// The kinds of the Prometheus operator, in `example/prometheus-operator-crd`.
+    pub fn prometheus_kinds() -> Self {
+        let recipe = Recipe::GoDirectories(go::prometheus_kinds());
+        Self { name: "prometheus-kinds".into(), version: PROMETHEUS_OPERATOR.into(), recipe }
+    }
+
+    /// The kinds of cert-manager, in `deploy/crds`.
+    pub fn cert_manager_kinds() -> Self {
+        let recipe = Recipe::GoDirectories(go::cert_manager_kinds());
+        Self { name: "cert-manager-kinds".into(), version: CERT_MANAGER.into(), recipe }
     }
 
     /// The other operator's black-box suite, in `test/e2e`; in `config/crd/thirdparty` the kind it needs.
@@ -192,89 +217,6 @@ impl Artifact {
     }
 }
 
-/// Programs of the host that a control plane needs while it runs, with their Debian packages.
-const CONTROL_PLANE_TOOLS: &[(&str, &str)] = &[("setpriv", "util-linux"), ("setsid", "util-linux")];
-/// The same for a server.
-const SERVER_TOOLS: &[(&str, &str)] = &[("setpriv", "util-linux")];
-/// The same for a node.
-const NODE_TOOLS: &[(&str, &str)] = &[
-    ("setpriv", "util-linux"),
-    ("setsid", "util-linux"),
-    ("unshare", "util-linux"),
-    ("nsenter", "util-linux"),
-    ("mount", "mount"),
-    ("ip", "iproute2"),
-    ("iptables", "iptables"),
-];
-
-/// What a command needs; nothing more is built for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Set {
-    /// etcd, API server and controller manager.
-    ControlPlane,
-    /// A control plane whose nodes and pods are pretended.
-    Fleet,
-    /// Everything that runs containers, with the images.
-    Node,
-    /// A node and what it takes to run the other operator's suite on it.
-    Compat,
-    /// A node and what it takes to try every security mode on it.
-    Security,
-    /// `kubectl` alone.
-    Kubectl,
-    /// memcached as a process, without a cluster.
-    Server,
-}
-
-impl Set {
-    /// Programs of the host that it takes to run it, with their Debian packages.
-    pub fn tools(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::ControlPlane | Self::Fleet => CONTROL_PLANE_TOOLS,
-            Self::Node | Self::Compat | Self::Security => NODE_TOOLS,
-            Self::Kubectl => &[],
-            Self::Server => SERVER_TOOLS,
-        }
-    }
-
-    /// The parts, in the order in which they are built.
-    pub fn artifacts(self) -> Vec<Artifact> {
-        let mut parts = vec![];
-        if !matches!(self, Self::Kubectl | Self::Server) {
-            parts.extend([
-                etcd(),
-                Artifact::kubernetes("kube-apiserver"),
-                Artifact::kubernetes("kube-controller-manager"),
-            ]);
-        }
-        match self {
-            Self::ControlPlane => {}
-            Self::Kubectl => parts.push(Artifact::kubernetes("kubectl")),
-            Self::Server => parts.extend([newest_memcached_image(), Artifact::server()]),
-            Self::Fleet => parts.extend([Artifact::kubernetes("kube-scheduler"), Artifact::kwok()]),
-            Self::Node => parts.extend(node_parts()),
-            Self::Security => {
-                parts.extend(node_parts());
-                parts.extend([sasl_image(), Artifact::gomemcache(), Artifact::python_clients()]);
-            }
-            Self::Compat => {
-                parts.extend(node_parts());
-                parts.extend([Artifact::peer_suite(), exporter_image(), Artifact::chainsaw()]);
-            }
-        }
-        parts
-    }
-}
-
-/// What a node has besides a control plane.
-fn node_parts() -> Vec<Artifact> {
-    let mut parts: Vec<Artifact> =
-        ["kube-scheduler", "kubectl", "kubelet", "kube-proxy"].map(Artifact::kubernetes).into();
-    parts.extend([Artifact::coredns(), containerd(), runc(), cni_plugins()]);
-    parts.extend(node_images());
-    parts
-}
-
 /// The database of the API server.
 pub fn etcd() -> Artifact {
     Artifact::debian("etcd-server", &["etcd"])
@@ -311,34 +253,6 @@ pub fn node_images() -> Vec<Artifact> {
 mod tests {
     use super::*;
 
-    fn names(set: Set) -> Vec<String> {
-        set.artifacts().iter().map(|a| a.name().to_owned()).collect()
-    }
-
-    #[test]
-    fn the_control_plane_does_not_wait_for_a_node() {
-        let parts = names(Set::ControlPlane);
-        assert_eq!(parts, ["etcd-server", "kube-apiserver", "kube-controller-manager"]);
-    }
-
-    #[test]
-    fn the_node_does_not_wait_for_kwok() {
-        assert!(!names(Set::Node).contains(&"kwok".to_owned()));
-        assert!(names(Set::Fleet).contains(&"kwok".to_owned()));
-    }
-
-    #[test]
-    fn the_node_does_not_wait_for_the_other_operators_suite() {
-        let (node, compat) = (names(Set::Node), names(Set::Compat));
-        let added = ["peer-suite", "exporter-image", "chainsaw"];
-        assert_eq!(compat, [&node[..], &added.map(String::from)].concat());
-    }
-
-    #[test]
-    fn the_server_does_not_wait_for_a_cluster() {
-        assert_eq!(names(Set::Server), ["memcached-image", "memcached-server"]);
-    }
-
     #[test]
     fn another_recipe_is_another_directory() {
         let one = Artifact::script("same", "echo 1").directory();
@@ -353,6 +267,9 @@ mod tests {
             (go::COREDNS_MOD, format!("github.com/coredns/coredns v{COREDNS}")),
             (go::KWOK_MOD, format!("sigs.k8s.io/kwok v{KWOK}")),
             (go::CHAINSAW_MOD, format!("github.com/kyverno/chainsaw v{CHAINSAW}")),
+            (go::HELM_MOD, format!("helm.sh/helm/v4 v{HELM}")),
+            (go::KINDS_MOD, format!("prometheus-operator v{PROMETHEUS_OPERATOR}")),
+            (go::KINDS_MOD, format!("cert-manager v{CERT_MANAGER}")),
             (go::GOMEMCACHE_MOD, format!("github.com/bradfitz/gomemcache v{GOMEMCACHE}")),
             (go::PEER_MOD, format!("github.com/c5c3/memcached-operator v{PEER}")),
         ] {

@@ -92,6 +92,8 @@ enum Purpose {
     Compat,
     /// A node, and a memcached with SASL to try every security mode on it
     Security,
+    /// A node, and Helm to install packages on it
+    Package,
     /// memcached as a process, without a cluster
     Server,
     /// All that clusters need
@@ -169,9 +171,21 @@ struct Image {
     /// The image's full name, for example example.org/operator:1
     #[arg(long)]
     name: String,
+    /// What is said about the image; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// What the binaries are built for (aarch64, for example); this machine's own by default
+    #[arg(long)]
+    architecture: Option<String>,
     /// Where the archive is written
     #[arg(long, short)]
     output: PathBuf,
+}
+
+/// A label as it is given.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 #[derive(Debug, Args)]
@@ -237,7 +251,7 @@ async fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Kubectl(kubectl) => inspect::kubectl(&store, &kubectl),
         Verb::Load(load) => done(run::load(&store, &load)),
         Verb::Logs(logs) => inspect::logs(&store, &logs),
-        Verb::Image(image) => done(crate::oci::image_of_binaries(&image.binaries, &image.name, &image.output)),
+        Verb::Image(image) => done(run::image(&image)),
         Verb::Own(own) => done(crate::cluster::own::own(store, &own.up.launch(own.leased)?).await),
         Verb::Supervise(node) => done(crate::cluster::node::supervise::supervise(&store, &node.name).await),
     }

@@ -1,8 +1,8 @@
-//! The verbs that change something: install, up, down, load.
+//! The verbs that change something: install, up, down, load, image.
 
 use std::time::Instant;
 
-use super::{Down, Install, Load, Purpose, Up};
+use super::{Down, Image, Install, Load, Purpose, Up};
 use crate::artifact::{self, Set};
 use crate::cluster::launch;
 use crate::cluster::node::{Node, check_root};
@@ -11,6 +11,7 @@ use crate::cluster::state::{self, Phase, Shape, State};
 use crate::cluster::{Cluster, node};
 use crate::error::{Error, Result};
 use crate::install;
+use crate::oci::{self, Config};
 use crate::progress::duration;
 use crate::store::{Check, Store};
 
@@ -37,6 +38,7 @@ fn sets(purpose: Purpose) -> &'static [Set] {
         Purpose::Fleet => &[Set::Fleet],
         Purpose::Compat => &[Set::Compat],
         Purpose::Security => &[Set::Security],
+        Purpose::Package => &[Set::Package],
         Purpose::Server => &[Set::Server],
         Purpose::All => &[Set::ControlPlane, Set::Node, Set::Fleet, Set::Server],
     }
@@ -126,4 +128,10 @@ pub fn load(store: &Store, load: &Load) -> Result<()> {
     node.load(&load.archive)?;
     task.done("imported");
     Ok(())
+}
+
+/// Writes an image of programs.
+pub fn image(image: &Image) -> Result<()> {
+    let config = Config::new(&[&image.name]).labels(&image.labels).architecture(image.architecture.as_deref());
+    oci::image_of_binaries(&image.binaries, config, &image.output)
 }

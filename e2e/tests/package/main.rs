@@ -1,0 +1,13 @@
+//! Every way to install the operator, on a node of its own: chart, kustomize, one file.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod chart;
+mod document;
+mod manifest;
+mod namespaced;
+mod pod;
+mod release;
+mod site;
+mod upgrade;
+mod value;

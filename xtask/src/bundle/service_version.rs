@@ -1,0 +1,167 @@
+//! The ClusterServiceVersion: the Deployment, rights and webhooks of config/, in OLM's words.
+
+use serde_json::{Map, Value, json};
+
+use super::descriptor;
+use crate::error::{Error, Result};
+use crate::manifest;
+use crate::output::Output;
+use crate::rbac::{self, NAME};
+use crate::repository::Repository;
+use crate::{NOTICE, VERSION, crd, sample};
+
+const PATH: &str = "bundle/manifests/memcached-operator.clusterserviceversion.yaml";
+/// Where OLM mounts the certificate that it makes for webhooks.
+const CERTIFICATES: &str = "/tmp/k8s-webhook-server/serving-certs";
+
+const DESCRIPTION: &str = "\
+Declare a cache as a `Memcached` object; the operator runs it and keeps it true to its declaration.
+
+* a set of memcached servers behind a headless Service, with TLS, passwords, network policy and autoscaling
+* pods that change only when the declaration does: an upgrade of the operator restarts nothing
+* metrics, alerts with runbooks, and dashboards
+* mistakes are refused when they are made, with the field and what to do
+
+The level of capability is the second: the operator upgrades without touching caches; a new memcached version is rolled
+out server by server, and each new server begins empty.
+";
+
+pub fn output(repository: &Repository) -> Result<Output> {
+    let deployment = deployment(repository)?;
+    let image = deployment.pointer("/template/spec/containers/0/image").cloned().unwrap_or_default();
+    let document = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {
+            "name": format!("{NAME}.v{VERSION}"),
+            "namespace": "placeholder",
+            "annotations": {
+                "alm-examples": examples(repository)?,
+                "capabilities": "Seamless Upgrades",
+                "categories": "Database",
+                "certified": "false",
+                "containerImage": image,
+                "description": "Runs the caches that people declare as Memcached objects, and keeps them warm",
+            },
+        },
+        "spec": spec(repository, &deployment)?,
+    });
+    let text = serde_saphyr::to_string(&document).map_err(Error::generate(PATH))?;
+    Ok(Output::new(PATH, format!("{NOTICE}{text}")))
+}
+
+fn examples(repository: &Repository) -> Result<String> {
+    serde_json::to_string_pretty(&sample::caches(repository)?).map_err(Error::generate(PATH))
+}
+
+fn spec(repository: &Repository, deployment: &Value) -> Result<Value> {
+    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+    let modes = modes.map(|kind| json!({"type": kind, "supported": true}));
+    Ok(json!({
+        "displayName": "Memcached Operator",
+        "description": DESCRIPTION,
+        "keywords": ["memcached", "cache"],
+        "version": VERSION,
+        "maturity": "alpha",
+        "minKubeVersion": "1.30.0",
+        "provider": {"name": "memcached-operator"},
+        // WATCH_NAMESPACES takes what OLM writes down as the targets: none for all, one, or several.
+        "installModes": modes,
+        "customresourcedefinitions": {"owned": [owned()?]},
+        "install": {
+            "strategy": "deployment",
+            "spec": {
+                "deployments": [{"name": NAME, "spec": deployment}],
+                // OLM gives these in the target namespaces, or in all of them.
+                "permissions": [permissions(repository, &[("cluster", "ClusterRole", NAME), ("base", "Role", "memcached-operator-leader")])?],
+                "clusterPermissions": [permissions(repository, &[("metrics", "ClusterRole", "memcached-operator-metrics-auth")])?],
+            },
+        },
+        "webhookdefinitions": webhooks(repository)?,
+    }))
+}
+
+fn owned() -> Result<Value> {
+    let schema = crd::schema()?;
+    let part = |name: &str| schema.pointer(&format!("/properties/{name}")).map(descriptor::of).unwrap_or_default();
+    Ok(json!({
+        "kind": "Memcached",
+        "name": "memcacheds.memcached.c5c3.io",
+        "version": "v1beta1",
+        "displayName": "Memcached",
+        "description": schema.get("description").cloned().unwrap_or_default(),
+        "resources": [
+            {"kind": "Deployment", "version": "v1"},
+            {"kind": "Service", "version": "v1"},
+            {"kind": "Pod", "version": "v1"},
+        ],
+        "specDescriptors": part("spec"),
+        "statusDescriptors": part("status"),
+    }))
+}
+
+fn permissions(repository: &Repository, roles: &[(&str, &str, &str)]) -> Result<Value> {
+    let mut all = Vec::new();
+    for (file, kind, name) in roles {
+        let role = rbac::role(repository, file, kind, name)?.object;
+        all.extend(role.get("rules").and_then(Value::as_array).cloned().unwrap_or_default());
+    }
+    Ok(json!({"serviceAccountName": NAME, "rules": all}))
+}
+
+/// The Deployment of config/manager; OLM tells it where to work, and makes the webhooks' certificate.
+fn deployment(repository: &Repository) -> Result<Value> {
+    let manifests = manifest::read(repository, "config/manager/manager.yaml")?;
+    let mut spec = manifest::find(&manifests, "Deployment", NAME)?.object.get("spec").cloned().unwrap_or_default();
+    if let Some(Value::Object(container)) = spec.pointer_mut("/template/spec/containers/0") {
+        container.insert("args".into(), json!([format!("--webhook-cert-dir={CERTIFICATES}")]));
+        if let Some(Value::Array(env)) = container.get_mut("env") {
+            let targets = json!({"fieldRef": {"fieldPath": "metadata.annotations['olm.targetNamespaces']"}});
+            env.push(json!({"name": "WATCH_NAMESPACES", "valueFrom": targets}));
+        }
+    }
+    Ok(spec)
+}
+
+/// The webhooks of config/webhook. OLM has no match conditions: the operator is asked more often, and answers the same.
+fn webhooks(repository: &Repository) -> Result<Vec<Value>> {
+    let manifests = manifest::read(repository, "config/webhook/webhook.yaml")?;
+    let mut definitions = Vec::new();
+    for (kind, type_) in [
+        ("MutatingWebhookConfiguration", "MutatingAdmissionWebhook"),
+        ("ValidatingWebhookConfiguration", "ValidatingAdmissionWebhook"),
+    ] {
+        let configuration = &manifest::find(&manifests, kind, NAME)?.object;
+        let webhooks = configuration.get("webhooks").and_then(Value::as_array);
+        for webhook in webhooks.into_iter().flatten().filter_map(Value::as_object) {
+            definitions.push(definition(webhook, type_));
+        }
+    }
+    Ok(definitions)
+}
+
+fn definition(webhook: &Map<String, Value>, type_: &str) -> Value {
+    let kept = [
+        "admissionReviewVersions",
+        "failurePolicy",
+        "matchPolicy",
+        "reinvocationPolicy",
+        "rules",
+        "sideEffects",
+        "timeoutSeconds",
+    ];
+    let mut definition: Map<String, Value> =
+        kept.iter().filter_map(|key| Some(((*key).to_owned(), webhook.get(*key)?.clone()))).collect();
+    let path = webhook.get("clientConfig").and_then(|client| client.pointer("/service/path"));
+    for (key, value) in [
+        ("type", json!(type_)),
+        ("generateName", webhook.get("name").cloned().unwrap_or_default()),
+        ("deploymentName", json!(NAME)),
+        ("containerPort", json!(443)),
+        ("targetPort", json!("webhook")),
+        ("webhookPath", path.cloned().unwrap_or_default()),
+    ] {
+        definition.insert(key.into(), value);
+    }
+    Value::Object(definition)
+}
