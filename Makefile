@@ -63,11 +63,16 @@ generate: ## Write the generated files: CRDs, RBAC, chart, install.yaml, bundle,
 test: checks test-unit test-integration test-e2e test-package compat ## Everything below; installs what it needs (root)
 	@echo "All tests passed."
 
-checks: ## Formatting, lints, generated files, packages, workflows, size limits
+checks: testbed ## Formatting, lints, generated files, packages, workflows, documentation, alerts, size limits
 	$(CARGO) fmt --all --check
 	$(CARGO) run --quiet --package xtask -- --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
 	@find crates e2e testbed xtask -name '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 400 { print $$2 " has " $$1 " lines, the limit is 400"; long = 1 } END { exit long }'
+	@docs/check
+	@docs/sketch --check
+	@$(TESTBED) install --for book
+	@"$$($(TESTBED) path mdbook)" build docs --dest-dir $(CURDIR)/target/book
+	@monitoring/test "$$($(TESTBED) path promtool)"
 
 test-unit: ## Pure logic: no cluster, no root
 	$(CARGO) test --workspace --quiet --lib --test contract --test fuzz

@@ -13,9 +13,8 @@ use testbed::{Cluster, ControlPlane, wait};
 
 use crate::document::objects;
 
-/// An API server that knows the kinds of the Prometheus operator and of cert-manager.
-async fn server() -> ControlPlane {
-    let cluster = ControlPlane::start().await.unwrap();
+/// Makes the kinds of the Prometheus operator and of cert-manager known, as far as anything of ours asks for them.
+pub async fn know_kinds(cluster: &Cluster) {
     let store = Store::new(Home::locate().unwrap(), Progress::hidden());
     let kinds = [
         store.ensure(&Artifact::prometheus_kinds()).unwrap().join("example/prometheus-operator-crd"),
@@ -36,6 +35,12 @@ async fn server() -> ControlPlane {
     })
     .await
     .unwrap();
+}
+
+/// An API server that knows them.
+async fn server() -> ControlPlane {
+    let cluster = ControlPlane::start().await.unwrap();
+    know_kinds(&cluster).await;
     for namespace in ["ops", "one", "two"] {
         cluster.kubectl(&["create", "namespace", namespace]).unwrap();
     }
