@@ -9,7 +9,7 @@ TESTBED := target/debug/testbed
 export TESTBED_BIN := $(CURDIR)/$(TESTBED)
 
 .DEFAULT_GOAL := help
-.PHONY: help generate image release demo demo-down test checks test-unit fuzz test-integration test-e2e test-package compat install up down status testbed clean
+.PHONY: help generate image release demo demo-down test checks test-unit fuzz test-integration test-e2e test-package compat bench install up down status testbed clean
 
 BUILT   := docker.io/library/memcached-operator:dev
 TARGET  ?= $(shell uname -m)-unknown-linux-musl
@@ -106,6 +106,11 @@ compat: testbed image ## The other operator's own test suite, against ours (root
 	@$(TESTBED) install --for compat
 	$(CARGO) test --workspace --test compat
 	@$(TESTBED) down --name shared
+
+bench: testbed ## Figures as ratios within one run: what admission costs
+	@$(TESTBED) install --for control-plane
+	@$(TESTBED) install --for fleet
+	@$(CARGO) test --workspace --quiet --test admission -- --ignored --nocapture latency 2>&1 | grep -E "p50|p99"
 
 ## Use the cluster
 
