@@ -23,6 +23,19 @@ LABELS   = --label org.opencontainers.image.title=memcached-operator \
 	--label org.opencontainers.image.revision=$(shell git rev-parse HEAD 2>/dev/null || echo unknown) \
 	$(if $(SOURCE),--label org.opencontainers.image.source=$(SOURCE))
 IMAGE_LIMIT := 15000000
+# `make image TARGET=aarch64-unknown-linux-musl`: a C compiler of Debian's for the cryptography, Rust's own linker.
+MACHINE := $(firstword $(subst -, ,$(TARGET)))
+ifeq ($(MACHINE),$(shell uname -m))
+IMAGE_DIR := target/image
+COMPILER  := musl-gcc
+COMPILER_PACKAGE := musl-tools
+else
+IMAGE_DIR := target/image/$(MACHINE)
+COMPILER  := $(MACHINE)-linux-gnu-gcc
+COMPILER_PACKAGE := gcc-$(subst _,-,$(MACHINE))-linux-gnu
+export CC_$(subst -,_,$(TARGET)) := $(COMPILER)
+export CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER := rust-lld
+endif
 
 ## Try it
 
@@ -41,14 +54,14 @@ endif
 
 image: testbed ## The operator's image, from static binaries, the agent's beside its own: target/image/memcached-operator.tar
 	@rustup target list --installed | grep -qx $(TARGET) || rustup target add $(TARGET)
-	@command -v musl-gcc >/dev/null || { echo "Installing musl-tools from Debian: a C compiler for static binaries."; apt-get update -qq && apt-get install -y -qq --no-install-recommends musl-tools >/dev/null; }
+	@command -v $(COMPILER) >/dev/null || { echo "Installing $(COMPILER_PACKAGE) from Debian: a C compiler for static binaries."; apt-get update -qq && apt-get install -y -qq --no-install-recommends $(COMPILER_PACKAGE) >/dev/null; }
 	@echo "Building the static binaries; the first time this takes some minutes."
 	@$(CARGO) build --quiet --release --target $(TARGET) --package memcached-operator --package memcached-agent --bin memcached-operator --bin memcached-agent
 	@$(TESTBED) image target/$(TARGET)/release/memcached-operator target/$(TARGET)/release/memcached-agent --name $(BUILT) \
-		--architecture $(firstword $(subst -, ,$(TARGET))) $(LABELS) --output target/image/memcached-operator.tar
-	@$(CARGO) run --quiet --package xtask -- sbom memcached-operator memcached-agent --target $(TARGET) --output target/image/memcached-operator.cdx.json
-	@size=$$(gzip --stdout target/image/memcached-operator.tar | wc --bytes); \
-		echo "target/image/memcached-operator.tar, $$((size / 1000)) kB compressed"; \
+		--architecture $(MACHINE) $(LABELS) --output $(IMAGE_DIR)/memcached-operator.tar
+	@$(CARGO) run --quiet --package xtask -- sbom memcached-operator memcached-agent --target $(TARGET) --output $(IMAGE_DIR)/memcached-operator.cdx.json
+	@size=$$(gzip --stdout $(IMAGE_DIR)/memcached-operator.tar | wc --bytes); \
+		echo "$(IMAGE_DIR)/memcached-operator.tar, $$((size / 1000)) kB compressed"; \
 		[ $$size -lt $(IMAGE_LIMIT) ] || { echo "the image is larger than $(IMAGE_LIMIT) bytes compressed"; exit 1; }
 
 release: ## What is published, for IMAGE=<registry>/<name>:<tag>: target/release-files with install.yaml, the chart, the bundle, checksums
