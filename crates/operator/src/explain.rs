@@ -1,18 +1,26 @@
 //! The offline subcommands: the definition of the kind, and what a declaration would become.
 
 use std::error::Error;
-use std::io::Read;
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
 use std::{fs, io};
 
 use memcached_api::Memcached;
-use memcached_core::{Settings, build, revision, secret, validate_with};
+use memcached_core::{Settings, build, revision, secret, validate_with, warning};
 
 use crate::args::Explain;
 
 /// Prints the CustomResourceDefinition.
 pub fn print_crd() -> Result<(), Box<dyn Error>> {
-    print!("{}", serde_saphyr::to_string(&memcached_api::crd::memcached()?)?);
-    Ok(())
+    say(&serde_saphyr::to_string(&memcached_api::crd::memcached()?)?)
+}
+
+/// Writes to standard output; a reader that has seen enough is no error.
+fn say(text: &str) -> Result<(), Box<dyn Error>> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => Ok(outcome?),
+    }
 }
 
 /// Prints the children of a declaration, or why there are none.
@@ -34,15 +42,15 @@ pub fn explain(explain: &Explain, settings: &Settings) -> Result<(), Box<dyn Err
     })?;
     let in_force = revision::decide(&validated, None, &[], None);
     let resources = build::build(&validated, &in_force.template, validated.fixed_replicas());
+    let mut text = String::new();
     for child in &resources.wanted {
-        println!(
-            "---
-{}",
-            serde_saphyr::to_string(&child.object)?.trim_end()
-        );
+        writeln!(text, "---\n{}", serde_saphyr::to_string(&child.object)?.trim_end())?;
     }
     for (name, keys) in secret::mounted(&validated) {
-        println!("# needs Secret {name} with the keys {}", keys.join(", "));
+        writeln!(text, "# needs Secret {name} with the keys {}", keys.join(", "))?;
     }
-    Ok(())
+    for warning in warning::warnings(&cache) {
+        writeln!(text, "# warning: {warning}")?;
+    }
+    say(&text)
 }

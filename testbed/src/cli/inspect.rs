@@ -1,6 +1,7 @@
 //! The verbs that only look: status, kubeconfig, kubectl, logs.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,12 +23,17 @@ pub fn status(store: &Store, status: &Status) -> Result<()> {
     match status.output {
         Format::Json => {
             let all: Vec<_> = clusters.iter().map(describe_json).collect();
-            println!("{}", serde_json::to_string_pretty(&all).map_err(|e| Error::Other(e.to_string()))?);
+            say(&serde_json::to_string_pretty(&all).map_err(|e| Error::Other(e.to_string()))?);
         }
-        Format::Text if clusters.is_empty() => println!("No cluster is running. Start one with `testbed up`."),
-        Format::Text => clusters.iter().for_each(print),
+        Format::Text if clusters.is_empty() => say("No cluster is running. Start one with `testbed up`."),
+        Format::Text => clusters.iter().for_each(|state| say(&describe(state))),
     }
     Ok(())
+}
+
+/// A line, or more of them, on standard output; nobody may be there any more to read them.
+fn say(text: &str) {
+    writeln!(std::io::stdout(), "{text}").ok();
 }
 
 fn describe_json(state: &State) -> serde_json::Value {
@@ -44,25 +50,21 @@ fn describe_json(state: &State) -> serde_json::Value {
     })
 }
 
-fn print(state: &State) {
+fn describe(state: &State) -> String {
     let status = state.status();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let age = Duration::from_secs(now.saturating_sub(state.description.started));
-    println!(
-        "{} ({}): {}, since {}",
-        state.description.name,
-        state.description.shape,
-        phase(&status.phase),
-        duration(age),
-    );
+    let (name, shape) = (&state.description.name, state.description.shape);
+    let mut lines = vec![format!("{name} ({shape}): {}, since {}", phase(&status.phase), duration(age))];
     if let Ok(cluster) = Cluster::of(state) {
-        println!("  server      {}", cluster.url());
-        println!("  kubeconfig  {}", cluster.kubeconfig().display());
+        lines.push(format!("  server      {}", cluster.url()));
+        lines.push(format!("  kubeconfig  {}", cluster.kubeconfig().display()));
     }
     for component in &status.components {
         let how = component.exited.as_ref().map_or("running".into(), |exit| format!("ended: {exit}"));
-        println!("  {:<24} {how}", component.name);
+        lines.push(format!("  {:<24} {how}", component.name));
     }
+    lines.join("\n")
 }
 
 fn phase(phase: &Phase) -> String {
@@ -75,7 +77,7 @@ fn phase(phase: &Phase) -> String {
 
 /// Prints where the kubeconfig is.
 pub fn kubeconfig(store: &Store, cluster: &Named) -> Result<()> {
-    println!("{}", find(store, &cluster.name)?.1.kubeconfig().display());
+    say(&find(store, &cluster.name)?.1.kubeconfig().display().to_string());
     Ok(())
 }
 
@@ -87,7 +89,7 @@ pub fn path(store: &Store, tool: &Tool) -> Result<()> {
         "promtool" => Artifact::promtool(),
         _ => Artifact::kubernetes("kubectl"),
     };
-    println!("{}", store.ensure(&artifact)?.join(artifact.name()).display());
+    say(&store.ensure(&artifact)?.join(artifact.name()).display().to_string());
     Ok(())
 }
 
@@ -103,7 +105,7 @@ pub fn logs(store: &Store, logs: &Logs) -> Result<ExitCode> {
     let state = find_state(store, &logs.cluster.name)?;
     let names = log_names(&state)?;
     let Some(component) = &logs.component else {
-        println!("{}", names.join("\n"));
+        say(&names.join("\n"));
         return Ok(ExitCode::SUCCESS);
     };
     if !names.contains(component) {

@@ -36,6 +36,25 @@ fn a_sample_is_explained_offline() {
 }
 
 #[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let pipe = format!("set -o pipefail; {} crd | head -1", env!("CARGO_BIN_EXE_memcached-operator"));
+    let output = Command::new("bash").args(["-c", &pipe]).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_will_hurt_is_explained() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let document = json!({
+        "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": "a"},
+        "spec": {"image": "memcached:latest"},
+    });
+    std::fs::write(file.path(), document.to_string()).unwrap();
+    let output = operator(&["explain", "--filename", file.path().to_str().unwrap()]);
+    assert!(text(&output.stdout).contains("# warning: spec.image"), "{}", text(&output.stdout));
+}
+
+#[test]
 fn what_cannot_work_is_explained_too() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let declare = |spec: serde_json::Value| {
