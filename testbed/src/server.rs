@@ -1,7 +1,9 @@
 //! A real memcached as a process on loopback: no cluster, no container, no root. It dies with its guard.
 
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
@@ -103,6 +105,11 @@ impl Server {
     /// Stops it in its tracks: its sockets stay open and nobody answers (SIGSTOP).
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
+        // A thread on another core runs on until it is told.
+        let deadline = Instant::now() + Duration::from_secs(PATIENCE);
+        while Instant::now() < deadline && !self.processes.pids().into_iter().all(is_stopped) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Lets it go on (SIGCONT).
@@ -132,4 +139,12 @@ impl Server {
             }
         }
     }
+}
+
+/// Whether no thread of a process runs.
+fn is_stopped(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut states = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    // The name before the state may have anything in it, but a closing parenthesis ends it.
+    states.all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
 }
