@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod certificate;
 mod chart;
 mod document;
+mod kind;
 mod manifest;
 mod namespaced;
 mod pod;
