@@ -9,7 +9,7 @@ TESTBED := target/debug/testbed
 export TESTBED_BIN := $(CURDIR)/$(TESTBED)
 
 .DEFAULT_GOAL := help
-.PHONY: help generate image release demo demo-down test checks test-unit fuzz test-integration test-e2e test-package compat install up down status testbed clean
+.PHONY: help generate image release demo demo-down test checks test-unit fuzz test-integration test-e2e test-package compat bench install up down status testbed clean
 
 BUILT   := docker.io/library/memcached-operator:dev
 TARGET  ?= $(shell uname -m)-unknown-linux-musl
@@ -76,11 +76,16 @@ generate: ## Write the generated files: CRDs, RBAC, chart, install.yaml, bundle,
 test: checks test-unit test-integration test-e2e test-package compat ## Everything below; installs what it needs (root)
 	@echo "All tests passed."
 
-checks: ## Formatting, lints, generated files, packages, workflows, size limits
+checks: testbed ## Formatting, lints, generated files, packages, workflows, documentation, alerts, size limits
 	$(CARGO) fmt --all --check
 	$(CARGO) run --quiet --package xtask -- --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
 	@find crates e2e testbed xtask -name '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 400 { print $$2 " has " $$1 " lines, the limit is 400"; long = 1 } END { exit long }'
+	@docs/check
+	@docs/sketch --check
+	@$(TESTBED) install --for book
+	@"$$($(TESTBED) path mdbook)" build docs --dest-dir $(CURDIR)/target/book
+	@monitoring/test "$$($(TESTBED) path promtool)"
 
 test-unit: ## Pure logic: no cluster, no root
 	$(CARGO) test --workspace --quiet --lib --test contract --test fuzz
@@ -114,6 +119,11 @@ compat: testbed image ## The other operator's own test suite, against ours (root
 	@$(TESTBED) install --for compat
 	$(CARGO) test --workspace --test compat
 	@$(TESTBED) down --name shared
+
+bench: testbed ## Figures as ratios within one run: what admission costs
+	@$(TESTBED) install --for control-plane
+	@$(TESTBED) install --for fleet
+	@$(CARGO) test --workspace --quiet --test admission -- --ignored --nocapture latency 2>&1 | grep -E "p50|p99"
 
 ## Use the cluster
 

@@ -23,10 +23,18 @@ use testbed::Node;
 /// How many run at once on a small node.
 const SAMPLE: usize = 10;
 
+/// What any machine allows.
+const MOST_CONNECTIONS: i64 = 4000;
+
 /// What memcached itself gets to see of a declaration.
 fn server_part(spec: &Value) -> Option<Value> {
     let mut part = Map::new();
-    part.insert("memcached".into(), spec.get("memcached")?.clone());
+    let mut server = spec.get("memcached")?.clone();
+    // How many files a container may open is the node's affair, and this one inherits its machine's limit.
+    if let Some(connections) = server.get("maxConnections").and_then(Value::as_i64) {
+        server["maxConnections"] = json!(connections.min(MOST_CONNECTIONS));
+    }
+    part.insert("memcached".into(), server);
     if let Some(size) = spec.pointer("/extstore/size") {
         part.insert("extstore".into(), json!({"size": size}));
     }

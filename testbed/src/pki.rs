@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, io::Write};
 
@@ -202,16 +201,13 @@ fn certificate_error(error: &rcgen::Error) -> Error {
     Error::Credentials { action: "make a certificate", why: error.to_string() }
 }
 
-/// Writes a file that only its owner can read.
+/// Writes a file that only its owner can read. Whoever reads it meanwhile sees the old content or the new.
 pub fn write_secret(path: &Path, content: &str) -> Result<()> {
     let write = || -> std::io::Result<()> {
-        fs::OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)?
-            .write_all(content.as_bytes())
+        let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+        file.write_all(content.as_bytes())?;
+        file.persist(path)?;
+        Ok(())
     };
     write().map_err(Error::file("write", path))
 }

@@ -16,6 +16,7 @@ pub(super) const COREDNS_MOD: &str = include_str!("../../go/coredns/go.mod");
 pub(super) const GOMEMCACHE_MOD: &str = include_str!("../../go/gomemcache/go.mod");
 pub(super) const KWOK_MOD: &str = include_str!("../../go/kwok/go.mod");
 pub(super) const CHAINSAW_MOD: &str = include_str!("../../go/chainsaw/go.mod");
+pub(super) const PROMTOOL_MOD: &str = include_str!("../../go/promtool/go.mod");
 pub(super) const HELM_MOD: &str = include_str!("../../go/helm/go.mod");
 pub(super) const KINDS_MOD: &str = include_str!("../../go/kinds/go.mod");
 pub(super) const PEER_MOD: &str = include_str!("../../go/peer/go.mod");
@@ -59,11 +60,13 @@ pub struct Directories {
 struct Workspace {
     sources: &'static [(&'static str, &'static str)],
     toolchain: &'static str,
+    /// Build tags: what is left out.
+    tags: &'static str,
 }
 
 impl Workspace {
     const fn local(sources: &'static [(&'static str, &'static str)]) -> Self {
-        Self { sources, toolchain: LOCAL }
+        Self { sources, toolchain: LOCAL, tags: "" }
     }
 }
 
@@ -143,6 +146,7 @@ pub fn chainsaw() -> Program {
             sources: &[("go.mod", CHAINSAW_MOD), ("go.sum", include_str!("../../go/chainsaw/go.sum"))],
             // The one that it is known to build with: newer ones are not promised by its dependencies.
             toolchain: "go1.25.5",
+            tags: "",
         },
         data: None,
     }
@@ -155,6 +159,19 @@ pub fn helm() -> Program {
         package: "helm.sh/helm/v4/cmd/helm".into(),
         linker_flags: format!("-s -w -X helm.sh/helm/v4/internal/version.version=v{HELM}"),
         workspace: Workspace::local(&[("go.mod", HELM_MOD), ("go.sum", include_str!("../../go/helm/go.sum"))]),
+        data: None,
+    }
+}
+
+/// What checks and tests alerting rules.
+pub fn promtool() -> Program {
+    let sources = &[("go.mod", PROMTOOL_MOD), ("go.sum", include_str!("../../go/promtool/go.sum"))];
+    Program {
+        name: "promtool",
+        package: "github.com/prometheus/prometheus/cmd/promtool".into(),
+        linker_flags: "-s -w".into(),
+        // It asks no cloud where to scrape.
+        workspace: Workspace { tags: "remove_all_sd", ..Workspace::local(sources) },
         data: None,
     }
 }
@@ -188,7 +205,8 @@ impl Workspace {
     /// Everything in it that decides what is built.
     fn ingredients(&self) -> impl Iterator<Item = &str> {
         let sources = self.sources.iter().map(|(_, content)| *content);
-        sources.chain((self.toolchain != LOCAL).then_some(self.toolchain))
+        let set = [self.toolchain, self.tags].into_iter().filter(|setting| *setting != LOCAL && !setting.is_empty());
+        sources.chain(set)
     }
 
     /// Writes the sources down.
@@ -199,7 +217,7 @@ impl Workspace {
             fs::write(&path, content).map_err(Error::file("write", &path))?;
         }
         tool("go")?;
-        Ok(Opened { dir, toolchain: self.toolchain })
+        Ok(Opened { dir, toolchain: self.toolchain, tags: self.tags })
     }
 }
 
@@ -207,16 +225,18 @@ impl Workspace {
 struct Opened {
     dir: tempfile::TempDir,
     toolchain: &'static str,
+    tags: &'static str,
 }
 
 impl Opened {
     fn go(&self, arguments: &[&str]) -> Command {
         let mut command = bound_to_parent("go");
+        let tags = if self.tags.is_empty() { String::new() } else { format!(" -tags={}", self.tags) };
         command.args(arguments).current_dir(self.dir.path()).envs([
             ("CGO_ENABLED", "0"),
             ("GOWORK", "off"),
             ("GOTOOLCHAIN", self.toolchain),
-            ("GOFLAGS", "-mod=readonly -buildvcs=false"),
+            ("GOFLAGS", &format!("-mod=readonly -buildvcs=false{tags}")),
         ]);
         command
     }

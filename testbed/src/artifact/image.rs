@@ -25,9 +25,14 @@ pub enum Image {
     MemcachedWithSasl { suite: &'static str, version: &'static str, name: &'static str },
     /// The container that holds a pod's namespaces open.
     Pause { name: &'static str },
+    /// A shell and what goes with it.
+    Busybox { name: &'static str },
     /// Stands where another image would: does nothing, and ends when told to.
     Placeholder { names: &'static [&'static str] },
 }
+
+/// What people call busybox by.
+const APPLETS: [&str; 9] = ["sh", "sleep", "cat", "ls", "nc", "nslookup", "wget", "env", "id"];
 
 /// The image that containerd starts for every pod.
 pub const PAUSE: &str = "registry.k8s.io/pause:3.10";
@@ -70,6 +75,12 @@ pub fn pause_image() -> Artifact {
     Artifact { name: "pause-image".into(), version: "3.10".into(), recipe: Recipe::Image(Image::Pause { name: PAUSE }) }
 }
 
+/// A shell to look around with, under the name of the official image.
+pub fn busybox_image() -> Artifact {
+    let image = Image::Busybox { name: "docker.io/library/busybox:1.37" };
+    Artifact { name: "busybox-image".into(), version: "1.37".into(), recipe: Recipe::Image(image) }
+}
+
 /// A stand-in for the stock exporter, under the names that the other operator's suite uses.
 pub fn exporter_image() -> Artifact {
     let names = &["docker.io/prom/memcached-exporter:v0.15.4", "docker.io/prom/memcached-exporter:v0.14.0"];
@@ -95,7 +106,7 @@ impl Image {
         match self {
             Self::Memcached { .. } => &[("mmdebstrap", "mmdebstrap")],
             Self::MemcachedWithSasl { .. } => sasl::TOOLS,
-            Self::Pause { .. } | Self::Placeholder { .. } => &[],
+            Self::Busybox { .. } | Self::Pause { .. } | Self::Placeholder { .. } => &[],
         }
     }
 
@@ -124,6 +135,14 @@ impl Image {
             Self::Pause { name } => {
                 let config = Config::new(&[name]).entrypoint(&["/busybox", "sleep", "2147483647"]);
                 busybox_layer(&busybox, out)?.into_archive(&config, &archive)
+            }
+            Self::Busybox { name } => {
+                let mut layer = Layer::create(out)?;
+                layer.file("bin/busybox", 0o755, &busybox)?;
+                for applet in APPLETS {
+                    layer.link(&format!("bin/{applet}"), "busybox")?;
+                }
+                layer.into_archive(&Config::new(&[name]), &archive)
             }
             Self::Placeholder { names } => {
                 // A container's first process ignores signals that it does not handle: pods would take 30 s to go.
@@ -154,7 +173,7 @@ fn memcached_layer(root: &Path, busybox: &Path, out: &Path, task: &Task) -> Resu
     layer.text("etc/group", "memcache:x:11211:\n")?;
     layer.file("usr/bin/busybox", 0o755, busybox)?;
     // The official image has a shell and coreutils; preStop hooks run `sleep`, people run the rest.
-    for applet in ["sh", "sleep", "cat", "ls", "nc", "nslookup", "wget", "env", "id"] {
+    for applet in APPLETS {
         layer.link(&format!("usr/bin/{applet}"), "busybox")?;
     }
     std::fs::remove_file(root).map_err(Error::file("remove", root))?;

@@ -1,5 +1,6 @@
 //! What the testbed is made of: each part with its version, and how it is built.
 
+mod cargo;
 mod debian;
 mod go;
 mod host;
@@ -19,7 +20,8 @@ use crate::store::{Store, hex};
 
 pub use host::ensure_tools;
 pub use image::{
-    ARCHIVE, MEMCACHED, PAUSE, SASL, exporter_image, memcached_images, newest_memcached_image, pause_image, sasl_image,
+    ARCHIVE, MEMCACHED, PAUSE, SASL, busybox_image, exporter_image, memcached_images, newest_memcached_image,
+    pause_image, sasl_image,
 };
 pub use server::command as server_command;
 pub use set::Set;
@@ -40,6 +42,10 @@ pub const PROMETHEUS_OPERATOR: &str = "0.85.0";
 pub const CERT_MANAGER: &str = "1.21.2";
 /// The Go client that is built; `go/gomemcache/go.mod` pins the same one.
 pub const GOMEMCACHE: &str = "0.0.0-20260422231931-4d751bb6e37c";
+/// The Prometheus whose promtool is built; `go/promtool/go.mod` pins the same one.
+pub const PROMETHEUS: &str = "0.315.0";
+/// The mdBook that is built.
+pub const MDBOOK: &str = "0.5.4";
 /// The other operator whose suite is run; `go/peer/go.mod` pins the same one.
 pub const PEER: &str = "0.4.0";
 
@@ -53,6 +59,7 @@ pub struct Artifact {
 
 #[derive(Debug, Clone)]
 enum Recipe {
+    Cargo(cargo::Program),
     Go(go::Program),
     GoDirectories(go::Directories),
     Debian(debian::Package),
@@ -104,6 +111,17 @@ impl Artifact {
     /// The other operator's black-box suite, in `test/e2e`; in `config/crd/thirdparty` the kind it needs.
     pub fn peer_suite() -> Self {
         Self { name: "peer-suite".into(), version: PEER.into(), recipe: Recipe::GoDirectories(go::peer_suite()) }
+    }
+
+    /// What checks and tests alerting rules.
+    pub fn promtool() -> Self {
+        Self { name: "promtool".into(), version: PROMETHEUS.into(), recipe: Recipe::Go(go::promtool()) }
+    }
+
+    /// What makes a book of the documentation.
+    pub fn mdbook() -> Self {
+        let program = cargo::Program { name: "mdbook", version: MDBOOK, features: "search" };
+        Self { name: program.name.into(), version: MDBOOK.into(), recipe: Recipe::Cargo(program) }
     }
 
     /// A client of memcached in Go.
@@ -169,7 +187,7 @@ impl Artifact {
     /// What its cached form and the work on the way take, at most.
     pub fn space(&self) -> Size {
         match &self.recipe {
-            Recipe::Go(_) => Size::mib(400),
+            Recipe::Cargo(_) | Recipe::Go(_) => Size::mib(400),
             Recipe::Debian(_) | Recipe::GoDirectories(_) | Recipe::Python | Recipe::Server => Size::mib(200),
             Recipe::Image(_) => Size::mib(600),
             #[cfg(test)]
@@ -189,6 +207,7 @@ impl Artifact {
     /// Builds into the empty directory `out`.
     pub fn build(&self, store: &Store, out: &Path, task: &Task) -> Result<()> {
         match &self.recipe {
+            Recipe::Cargo(program) => program.build(out, task),
             Recipe::Go(program) => program.build(out, task),
             Recipe::GoDirectories(directories) => directories.build(out, task),
             Recipe::Debian(package) => package.build(store.home(), out, task),
@@ -205,6 +224,7 @@ impl Artifact {
 
     fn ingredients(&self) -> Vec<Vec<u8>> {
         match &self.recipe {
+            Recipe::Cargo(program) => program.ingredients(),
             Recipe::Go(program) => program.ingredients(),
             Recipe::GoDirectories(directories) => directories.ingredients(),
             Recipe::Debian(package) => package.ingredients(),
@@ -267,6 +287,7 @@ mod tests {
             (go::COREDNS_MOD, format!("github.com/coredns/coredns v{COREDNS}")),
             (go::KWOK_MOD, format!("sigs.k8s.io/kwok v{KWOK}")),
             (go::CHAINSAW_MOD, format!("github.com/kyverno/chainsaw v{CHAINSAW}")),
+            (go::PROMTOOL_MOD, format!("github.com/prometheus/prometheus v{PROMETHEUS}")),
             (go::HELM_MOD, format!("helm.sh/helm/v4 v{HELM}")),
             (go::KINDS_MOD, format!("prometheus-operator v{PROMETHEUS_OPERATOR}")),
             (go::KINDS_MOD, format!("cert-manager v{CERT_MANAGER}")),

@@ -1,7 +1,8 @@
 //! What each command needs, so that nothing more is built for it.
 
 use super::{
-    Artifact, cni_plugins, containerd, etcd, exporter_image, newest_memcached_image, node_images, runc, sasl_image,
+    Artifact, busybox_image, cni_plugins, containerd, etcd, exporter_image, newest_memcached_image, node_images, runc,
+    sasl_image,
 };
 
 /// Programs of the host that a control plane needs while it runs, with their Debian packages.
@@ -34,6 +35,8 @@ pub enum Set {
     Security,
     /// A node and what it takes to install packages on it.
     Package,
+    /// What it takes to check the documentation.
+    Book,
     /// `kubectl` alone.
     Kubectl,
     /// memcached as a process, without a cluster.
@@ -46,7 +49,7 @@ impl Set {
         match self {
             Self::ControlPlane | Self::Fleet => CONTROL_PLANE_TOOLS,
             Self::Node | Self::Compat | Self::Security | Self::Package => NODE_TOOLS,
-            Self::Kubectl => &[],
+            Self::Book | Self::Kubectl => &[],
             Self::Server => SERVER_TOOLS,
         }
     }
@@ -54,7 +57,7 @@ impl Set {
     /// The parts, in the order in which they are built.
     pub fn artifacts(self) -> Vec<Artifact> {
         let mut parts = vec![];
-        if !matches!(self, Self::Kubectl | Self::Server) {
+        if !matches!(self, Self::Book | Self::Kubectl | Self::Server) {
             parts.extend([
                 etcd(),
                 Artifact::kubernetes("kube-apiserver"),
@@ -63,6 +66,7 @@ impl Set {
         }
         match self {
             Self::ControlPlane => {}
+            Self::Book => parts.extend([Artifact::mdbook(), Artifact::promtool()]),
             Self::Kubectl => parts.push(Artifact::kubernetes("kubectl")),
             Self::Server => parts.extend([newest_memcached_image(), Artifact::server()]),
             Self::Fleet => parts.extend([Artifact::kubernetes("kube-scheduler"), Artifact::kwok()]),
@@ -73,7 +77,12 @@ impl Set {
             }
             Self::Package => {
                 parts.extend(node_parts());
-                parts.extend([Artifact::helm(), Artifact::prometheus_kinds(), Artifact::cert_manager_kinds()]);
+                parts.extend([
+                    Artifact::helm(),
+                    Artifact::prometheus_kinds(),
+                    Artifact::cert_manager_kinds(),
+                    busybox_image(),
+                ]);
             }
             Self::Compat => {
                 parts.extend(node_parts());

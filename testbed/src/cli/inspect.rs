@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
-use super::{Format, Kubectl, Logs, Named, Status};
+use super::{Format, Kubectl, Logs, Named, Status, Tool};
+use crate::artifact::Artifact;
 use crate::cluster::state::{self, Phase, State};
 use crate::cluster::{self, Cluster};
 use crate::error::{Error, Result};
@@ -75,6 +76,18 @@ fn phase(phase: &Phase) -> String {
 /// Prints where the kubeconfig is.
 pub fn kubeconfig(store: &Store, cluster: &Named) -> Result<()> {
     println!("{}", find(store, &cluster.name)?.1.kubeconfig().display());
+    Ok(())
+}
+
+/// Prints where a tool is, built first if need be.
+pub fn path(store: &Store, tool: &Tool) -> Result<()> {
+    let artifact = match tool.tool.as_str() {
+        "helm" => Artifact::helm(),
+        "mdbook" => Artifact::mdbook(),
+        "promtool" => Artifact::promtool(),
+        _ => Artifact::kubernetes("kubectl"),
+    };
+    println!("{}", store.ensure(&artifact)?.join(artifact.name()).display());
     Ok(())
 }
 

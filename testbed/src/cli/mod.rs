@@ -47,6 +47,8 @@ enum Verb {
     Status(Status),
     /// Print the path of the administrator's kubeconfig
     Kubeconfig(Named),
+    /// Print the path of a tool that was built: helm, kubectl, mdbook, promtool
+    Path(Tool),
     /// Run kubectl against a cluster
     Kubectl(Kubectl),
     /// Make an image archive (docker save, OCI) known to a node
@@ -68,6 +70,13 @@ struct Named {
     /// The cluster's name
     #[arg(long, default_value = "default")]
     name: String,
+}
+
+#[derive(Debug, Args)]
+struct Tool {
+    /// Which
+    #[arg(value_parser = ["helm", "kubectl", "mdbook", "promtool"])]
+    tool: String,
 }
 
 #[derive(Debug, Args)]
@@ -94,6 +103,8 @@ enum Purpose {
     Security,
     /// A node, and Helm to install packages on it
     Package,
+    /// What makes and checks the documentation
+    Book,
     /// memcached as a process, without a cluster
     Server,
     /// All that clusters need
@@ -248,6 +259,7 @@ async fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Down(down) => done(run::down(&store, &down).await),
         Verb::Status(status) => done(inspect::status(&store, &status)),
         Verb::Kubeconfig(cluster) => done(inspect::kubeconfig(&store, &cluster)),
+        Verb::Path(tool) => done(inspect::path(&store, &tool)),
         Verb::Kubectl(kubectl) => inspect::kubectl(&store, &kubectl),
         Verb::Load(load) => done(run::load(&store, &load)),
         Verb::Logs(logs) => inspect::logs(&store, &logs),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, PropagationPolicy};
 use serde_json::{Value, json};
 
 use crate::cel::{check, create};
@@ -209,32 +209,27 @@ async fn latency() {
         "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached",
         "metadata": {"name": "sessions"}, "spec": {"replicas": 3, "monitoring": {"enabled": true}},
     });
-    let mut micros = Vec::new();
-    for _ in 0..1000 {
-        let began = Instant::now();
-        create(&api, &object).await.unwrap();
-        micros.push(began.elapsed().as_micros());
-    }
-    let with = quantiles(micros);
+    let with = measure(&api, &object).await;
     for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
         guarded.arena.cluster.kubectl(&["delete", kind, "memcached-operator"]).unwrap();
     }
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-    let mut micros = Vec::new();
-    for _ in 0..1000 {
-        let began = Instant::now();
-        create(&api, &object).await.unwrap();
-        micros.push(began.elapsed().as_micros());
-    }
-    let without = quantiles(micros);
+    let without = measure(&api, &object).await;
     println!("a create with both webhooks: p50 {} µs, p99 {} µs", with.0, with.1);
     println!("the same with CEL alone:     p50 {} µs, p99 {} µs", without.0, without.1);
     println!("ratio: p50 {:.2}, p99 {:.2}", ratio(with.0, without.0), ratio(with.1, without.1));
 }
 
-fn quantiles(mut micros: Vec<u128>) -> (u128, u128) {
+/// The median and the 99th percentile of a thousand requests, in microseconds.
+async fn measure(api: &Api<DynamicObject>, object: &Value) -> (u128, u128) {
+    let mut micros = Vec::new();
+    for _ in 0..1000 {
+        let began = Instant::now();
+        create(api, object).await.unwrap();
+        micros.push(began.elapsed().as_micros());
+    }
     micros.sort_unstable();
-    (micros[micros.len() / 2], micros[micros.len() * 99 / 100])
+    (micros[500], micros[990])
 }
 
 #[allow(clippy::cast_precision_loss, reason = "two digits are enough")]

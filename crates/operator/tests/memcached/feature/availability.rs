@@ -88,5 +88,7 @@ async fn pacing() {
         deployment("/spec/progressDeadlineSeconds", json!(120), json!(600)),
     ];
     let rollout = json!({"minReadySeconds": 7, "progressDeadlineSeconds": 120});
-    shows("pacing", json!({"workload": {"type": "Deployment", "rollout": rollout}}), json!({}), &seen).await;
+    // The type stays once it is said.
+    let off = json!({"workload": {"type": "Deployment"}});
+    shows("pacing", json!({"workload": {"type": "Deployment", "rollout": rollout}}), off, &seen).await;
 }
