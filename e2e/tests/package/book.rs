@@ -11,8 +11,8 @@ use testbed::progress::Progress;
 use testbed::store::Store;
 use testbed::wait;
 
+use crate::kind;
 use crate::site::{PATIENCE, SYSTEM, Site};
-use crate::value::know_kinds;
 
 /// A command of a page, and what the page shows of its output.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ async fn the_quick_start_works_word_for_word() {
 #[tokio::test]
 async fn every_object_in_the_documentation_is_accepted() {
     let site = Site::open().await;
-    know_kinds(&site.node).await;
+    kind::install(&site.node).await;
     site.node.kubectl(&["apply", "--server-side", "--kustomize", &ours("config/default")]).unwrap();
     site.rolled_out(SYSTEM, "memcached-operator").await;
     let output = Command::new("python3").args([&ours("docs/check"), "--objects"]).output().unwrap();

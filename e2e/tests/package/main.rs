@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod book;
+mod certificate;
 mod chart;
 mod document;
+mod kind;
 mod manifest;
 mod namespaced;
 mod pod;

@@ -1,5 +1,6 @@
 //! A node that one test after the other has for itself, with the operator's image and no trace of an operator.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use e2e::helm::Helm;
@@ -14,7 +15,6 @@ use testbed::namespace::Namespace;
 use testbed::progress::Progress;
 use testbed::store::Store;
 use testbed::{Error, Node, Result, wait};
-use tokio::sync::{Mutex, MutexGuard};
 
 /// How long anything may take on a busy machine, in seconds.
 pub const PATIENCE: u64 = 300;
@@ -25,26 +25,32 @@ const OPERATOR: &str = "app.kubernetes.io/name=memcached-operator";
 const RESTRICTED: &[(&str, &str)] = &[("pod-security.kubernetes.io/enforce", "restricted")];
 const BUILT: &str = "docker.io/library/memcached-operator:dev";
 
-/// An install is about the whole cluster: one at a time.
-static CLUSTER: Mutex<()> = Mutex::const_new(());
-
 /// A node of their own for the installs.
 pub struct Site {
     pub node: Node,
     pub helm: Helm,
     home: tempfile::TempDir,
-    _alone: MutexGuard<'static, ()>,
+    // Locked: an install is about the whole cluster, and the node is shared with tests of other checkouts.
+    _turn: File,
 }
 
 impl Site {
     /// The node, when it is this test's turn.
     pub async fn open() -> Self {
+        let home = Home::locate().unwrap();
+        let turn = home.lock_file("package.turn");
         // Held while waiting, so that it is there for the next.
-        let node = Node::leased(Store::new(Home::locate().unwrap(), Progress::detect()), "package").await.unwrap();
-        let alone = CLUSTER.lock().await;
+        let node = Node::leased(Store::new(home, Progress::detect()), "package").await.unwrap();
+        // Waiting for minutes is not for an async thread.
+        let turn = tokio::task::spawn_blocking(move || {
+            let file = File::create(turn).unwrap();
+            file.lock().unwrap();
+            file
+        });
+        let turn = turn.await.unwrap();
         let home = tempfile::tempdir().unwrap();
         let helm = Helm::of(&node, home.path()).unwrap();
-        let site = Self { node, helm, home, _alone: alone };
+        let site = Self { node, helm, home, _turn: turn };
         site.clear().await;
         site.load();
         site

@@ -5,42 +5,15 @@ use std::path::Path;
 use e2e::helm::{CHART, Helm};
 use e2e::operator::ours;
 use serde_json::Value;
-use testbed::artifact::Artifact;
-use testbed::home::Home;
-use testbed::progress::Progress;
-use testbed::store::Store;
-use testbed::{Cluster, ControlPlane, wait};
+use testbed::{Cluster, ControlPlane};
 
 use crate::document::objects;
+use crate::kind;
 
-/// Makes the kinds of the Prometheus operator and of cert-manager known, as far as anything of ours asks for them.
-pub async fn know_kinds(cluster: &Cluster) {
-    let store = Store::new(Home::locate().unwrap(), Progress::hidden());
-    let kinds = [
-        store.ensure(&Artifact::prometheus_kinds()).unwrap().join("example/prometheus-operator-crd"),
-        store.ensure(&Artifact::cert_manager_kinds()).unwrap().join("deploy/crds"),
-    ];
-    for directory in kinds {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let file = entry.unwrap().path();
-            let wanted = ["servicemonitors.yaml", "prometheusrules.yaml", "certificates.yaml", "_issuers.yaml"];
-            if wanted.iter().any(|name| file.to_string_lossy().ends_with(name)) {
-                cluster.kubectl(&["apply", "--server-side", "--filename", file.to_str().unwrap()]).unwrap();
-            }
-        }
-    }
-    wait::until("the kinds to be served", 60, async || {
-        let established = ["wait", "--for=condition=Established", "--timeout=5s", "crd", "--all"];
-        cluster.kubectl(&established).map_err(|error| error.to_string())
-    })
-    .await
-    .unwrap();
-}
-
-/// An API server that knows them.
+/// An API server that knows the kinds of the Prometheus operator and of cert-manager.
 async fn server() -> ControlPlane {
     let cluster = ControlPlane::start().await.unwrap();
-    know_kinds(&cluster).await;
+    kind::install(&cluster).await;
     for namespace in ["ops", "one", "two"] {
         cluster.kubectl(&["create", "namespace", namespace]).unwrap();
     }
