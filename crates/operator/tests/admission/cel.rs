@@ -45,11 +45,17 @@ fn answer(error: &kube::Error) -> String {
 async fn update(api: &Api<DynamicObject>, name: &str, old: &Value, new: &Value) -> Result<DynamicObject, String> {
     let old = serde_json::from_value(old.clone()).unwrap();
     api.create(&PostParams::default(), &old).await.unwrap();
-    let live = api.get(name).await.unwrap();
-    let mut new = new.clone();
-    new["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    let outcome = api.replace(name, &dry_run, &serde_json::from_value(new).unwrap()).await;
+    let outcome = loop {
+        let live = api.get(name).await.unwrap();
+        let mut new = new.clone();
+        new["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
+        match api.replace(name, &dry_run, &serde_json::from_value(new).unwrap()).await {
+            // An operator may have written its status meanwhile.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            outcome => break outcome,
+        }
+    };
     api.delete(name, &kube::api::DeleteParams::default()).await.unwrap();
     outcome.map_err(|error| answer(&error))
 }
