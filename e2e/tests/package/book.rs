@@ -45,11 +45,12 @@ fn steps(page: &str) -> Vec<Step> {
 
 /// The words of a line; what differs from run to run is the same in all of them.
 fn words(line: &str) -> Vec<String> {
-    // `12s`, `1m5s`, `(8.2`.
+    // `12s`, `1m5s`, `(8.2`, `(10`.
     let is_age = |word: &str| {
+        let is_bracketed = word.starts_with('(');
         let word = word.trim_matches(['(', ')']);
         let is_time = word.ends_with(['s', 'm', 'h', 'd']) && word.starts_with(|c: char| c.is_ascii_digit());
-        is_time || (word.contains('.') && word.parse::<f64>().is_ok())
+        is_time || ((is_bracketed || word.contains('.')) && word.parse::<f64>().is_ok())
     };
     line.split_whitespace().map(|word| if is_age(word) { "AGE".to_owned() } else { word.to_owned() }).collect()
 }
@@ -128,8 +129,9 @@ async fn the_demo_shows_what_the_readme_says() {
     // A cluster of its own, under another name than a person's.
     let name = "demo-test";
     let testbed = std::env::var("TESTBED_BIN").unwrap_or_else(|_| ours("target/debug/testbed"));
-    let demo =
-        Command::new(ours("demo/run")).arg(&testbed).current_dir(ours("")).env("DEMO_CLUSTER", name).output().unwrap();
+    // What is under way is told on the other stream; people see both, in their order.
+    let both = ["-c", r#"exec "$0" "$@" 2>&1"#, &ours("demo/run"), &testbed];
+    let demo = Command::new("sh").args(both).current_dir(ours("")).env("DEMO_CLUSTER", name).output().unwrap();
     let output = String::from_utf8_lossy(&demo.stdout).into_owned();
     let down = Command::new(&testbed).args(["down", "--name", name]).output().unwrap();
     assert!(down.status.success());
