@@ -82,17 +82,8 @@ impl Config {
     }
 }
 
-/// Turns a static binary into an image that starts it with these words, the first of which is its place.
-pub fn image_of_command(binary: &Path, command: &[&str], name: &str, archive: &Path) -> Result<()> {
-    let parent = archive.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
-    let mut layer = Layer::create(parent)?;
-    let place = command.first().map(|place| place.trim_start_matches('/')).unwrap_or_default();
-    layer.file(place, 0o755, binary)?;
-    layer.into_archive(&Config::new(&[name]).entrypoint(command), archive)
-}
-
-/// Turns static binaries into an image of nothing else, for example the operator's; the first is what it starts.
+/// Turns static binaries into an image of nothing else, for example the operator's; the first is what it starts,
+/// unless the configuration says otherwise.
 pub fn image_of_binaries(binaries: &[impl AsRef<Path>], config: Config, archive: &Path) -> Result<()> {
     let parent = archive.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
@@ -107,7 +98,8 @@ pub fn image_of_binaries(binaries: &[impl AsRef<Path>], config: Config, archive:
         programs.push(format!("/{program}"));
     }
     let first = programs.first().ok_or_else(|| Error::Other("an image of no program".into()))?;
-    layer.into_archive(&config.entrypoint(&[first]), archive)
+    let config = if config.entrypoint.is_empty() { config.entrypoint(&[first]) } else { config };
+    layer.into_archive(&config, archive)
 }
 
 /// Unpacks the wanted files of an archive made here, links included, into `out`.

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use memcached_api::reason;
 use memcached_api::spec::{MemcachedSpec, PodDisruptionBudget};
-use memcached_api::{Memcached, reason};
 
 use crate::build::keeps_apart;
 use crate::rule::{fewest, percentage};
-use crate::validate::{Scale, Validated, validate};
+use crate::validate::{Scale, Validated};
 use crate::{image, quantity};
 
 /// Something to know before it hurts.
@@ -29,11 +29,8 @@ impl fmt::Display for Warning {
 }
 
 /// Everything worth a warning in a declaration that can work; one that cannot is refused, and gets none.
-pub fn warnings(cache: &Memcached) -> Vec<Warning> {
-    let Ok(cache) = validate(cache) else {
-        return Vec::new();
-    };
-    let all = [memory(&cache), tag(&cache), exporter(&cache), rollout(&cache), budget(&cache.spec)];
+pub fn warnings(cache: &Validated) -> Vec<Warning> {
+    let all = [memory(cache), tag(cache), exporter(cache), rollout(cache), budget(&cache.spec)];
     all.into_iter().flatten().collect()
 }
 

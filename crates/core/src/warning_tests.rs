@@ -4,10 +4,12 @@ use memcached_api::spec::STOCK_EXPORTER;
 
 use super::*;
 use crate::fixture::memcached;
+use crate::validate::validate;
 
 fn fields(spec: &Value) -> Vec<&'static str> {
     let spec = serde_json::from_value(spec.clone()).unwrap();
-    warnings(&memcached(|it| *it = spec)).into_iter().map(|warning| warning.field).collect()
+    let valid = validate(&memcached(|it| *it = spec));
+    valid.iter().flat_map(warnings).map(|warning| warning.field).collect()
 }
 
 fn with_limit(memory: i32, limit: &str) -> Value {
@@ -35,7 +37,8 @@ fn a_limit_that_a_full_cache_outgrows_is_told_with_the_figure() {
         assert_eq!(fields(&with_limit(memory, &format!("{}Mi", need - 1))), ["spec.resources.limits.memory"]);
     }
     let cache = memcached(|spec| *spec = serde_json::from_value(with_limit(1024, "1056Mi")).unwrap());
-    assert!(warnings(&cache)[0].message.contains("about 1142Mi"), "{}", warnings(&cache)[0]);
+    let told = warnings(&validate(&cache).unwrap());
+    assert!(told[0].message.contains("about 1142Mi"), "{}", told[0]);
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub fn explain(explain: &Explain, settings: &Settings) -> Result<(), Box<dyn Err
     for (name, keys) in secret::mounted(&validated) {
         writeln!(text, "# needs Secret {name} with the keys {}", keys.join(", "))?;
     }
-    for warning in warning::warnings(&cache) {
+    for warning in warning::warnings(&validated) {
         writeln!(text, "# warning: {warning}")?;
     }
     say(&text)

@@ -44,7 +44,8 @@ fn load_images(node: &Node) {
         node.load(&image).unwrap();
         let agent = root.join(format!("target/{}-unknown-linux-musl/release/memcached-agent", std::env::consts::ARCH));
         let archive = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exporter.tar");
-        oci::image_of_command(&agent, &["/memcached-agent", "exporter"], STOCK_EXPORTER, &archive).unwrap();
+        let config = oci::Config::new(&[STOCK_EXPORTER]).entrypoint(&["/memcached-agent", "exporter"]);
+        oci::image_of_binaries(&[agent], config, &archive).unwrap();
         node.load(&archive).unwrap();
     });
 }

@@ -39,15 +39,19 @@ fn validate(request: &Request) -> Answer {
     let Some(value) = serde_json::to_value(object).ok() else {
         return Answer::deny("the object cannot be read");
     };
-    let cache = match read(value.clone()) {
+    let mut cache = match read(value.clone()) {
         Ok(cache) => cache,
         Err(cause) => return Answer::invalid([cause]),
     };
-    let mut violations = rule::check(&name(&cache), &cache.spec);
+    cache.metadata.name = Some(name(&cache));
+    let (mut violations, warnings) = match memcached_core::validate(&cache) {
+        Ok(valid) => (Vec::new(), warning::warnings(&valid)),
+        Err(violations) => (violations, Vec::new()),
+    };
     let old = request.old_object.as_ref().and_then(|old| serde_json::to_value(old).ok()).and_then(|old| read(old).ok());
     violations.extend(old.and_then(|old| rule::check_update(&old.spec, &cache.spec)));
     let answer = Answer::invalid(violations.into_iter().map(|violation| cause(violation, &value)));
-    warning::warnings(&cache).iter().fold(answer, |answer, warning| answer.warn(warning.to_string()))
+    warnings.iter().fold(answer, |answer, warning| answer.warn(warning.to_string()))
 }
 
 /// Its name; one that is still to be made up from a prefix is as long as it will be.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
@@ -125,7 +125,7 @@ async fn control(
         None => Api::all(client),
     };
     let (reader, writer) = reflector::store();
-    let roll = Roll::default();
+    let mut roll = Roll::default();
     let forgetful = Arc::clone(&context);
     let triggers = watcher(api, watcher::Config::default())
         .default_backoff()
@@ -179,14 +179,15 @@ fn everything(
 /// Who is there, to notice who has gone: a list does not tell of those that went while nobody watched.
 #[derive(Default)]
 struct Roll {
-    lists: Mutex<(BTreeSet<Key>, BTreeSet<Key>)>,
+    present: BTreeSet<Key>,
+    /// A list that is still coming in.
+    listed: BTreeSet<Key>,
 }
 
 impl Roll {
-    fn departed(&self, event: &watcher::Event<Memcached>) -> Vec<Key> {
+    fn departed(&mut self, event: &watcher::Event<Memcached>) -> Vec<Key> {
         let key = |cache: &Memcached| (cache.namespace().unwrap_or_default(), cache.name_any());
-        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        let (present, listed) = &mut *lists;
+        let Self { present, listed } = self;
         match event {
             watcher::Event::Init => listed.clear(),
             watcher::Event::InitApply(cache) => {
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn who_went_while_nobody_watched_is_missed_at_the_next_list() {
-        let roll = Roll::default();
+        let mut roll = Roll::default();
         for event in [Event::Init, Event::InitApply(cache("a")), Event::InitApply(cache("b")), Event::InitDone] {
             assert!(roll.departed(&event).is_empty());
         }

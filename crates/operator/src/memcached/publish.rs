@@ -45,7 +45,7 @@ pub async fn publish(
     context.note_status(key);
     announce(cache, &new, context).await;
     if cache.status.as_ref().and_then(|old| old.observed_generation) != new.observed_generation {
-        warn(cache, context).await;
+        warn(cache, valid, context).await;
     }
     Ok(None)
 }
@@ -126,8 +126,8 @@ async fn announce(cache: &Memcached, new: &MemcachedStatus, context: &Context) {
 }
 
 /// An Event for everything that works but will hurt, once a declaration.
-async fn warn(cache: &Memcached, context: &Context) {
-    for warning in warnings(cache) {
+async fn warn(cache: &Memcached, valid: Option<&Validated>, context: &Context) {
+    for warning in valid.into_iter().flat_map(warnings) {
         tell(cache, EventType::Warning, warning.reason.into(), warning.to_string(), context).await;
     }
 }
