@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use e2e::stage::Stage;
 use memcached_api::Memcached;
-use memcached_core::validate;
+use memcached_core::memcached::validate;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngSeed, TestRunner};

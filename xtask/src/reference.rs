@@ -1,7 +1,7 @@
 //! docs/src/reference/api.md: every field with its type, default and limits, and every rule, as the API server has them.
 
 use memcached_api::crd::EMBEDDED;
-use memcached_api::rule::{self, Rule};
+use memcached_api::memcached::rule::{self, Rule};
 use serde_json::Value;
 
 use crate::crd;

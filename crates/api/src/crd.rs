@@ -4,8 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube_core::CustomResourceExt;
 use serde_json::Value;
 
-use crate::memcached::Memcached;
-use crate::rule;
+use crate::memcached::{Memcached, rule};
 
 /// Fields of Kubernetes' own types, with these types: their descriptions are in Kubernetes' documentation, and would
 /// make up nine tenths of ours.

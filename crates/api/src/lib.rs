@@ -1,4 +1,4 @@
-//! The kinds of the API group `memcached.c5c3.io`, with every string that goes over the wire.
+//! The kinds of the API group `memcached.c5c3.io`, with every string that goes over the wire; a folder a kind.
 //!
 //! No client and no runtime here: whoever only wants to read or write a `Memcached` needs no more.
 
@@ -8,9 +8,5 @@ pub mod condition;
 pub mod crd;
 pub mod label;
 pub mod memcached;
-pub mod reason;
-pub mod rule;
-pub mod spec;
 
-pub use memcached::{Memcached, MemcachedStatus};
-pub use spec::MemcachedSpec;
+pub use memcached::{Memcached, MemcachedSpec, MemcachedStatus};

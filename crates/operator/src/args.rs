@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use jiff::SignedDuration;
-use memcached_api::spec::WorkloadType;
+use memcached_api::memcached::spec::WorkloadType;
 use operator_kit::admin::BindAddress;
 use operator_kit::telemetry::LogFormat;
 

@@ -6,7 +6,7 @@ use std::io::{Read, Write as _};
 use std::{fs, io};
 
 use memcached_api::Memcached;
-use memcached_core::{Settings, build, revision, secret, validate_with, warning};
+use memcached_core::memcached::{Settings, build, revision, secret, validate_with, warning};
 
 use crate::args::Explain;
 

@@ -9,7 +9,7 @@ mod webhook;
 use std::process::ExitCode;
 
 use clap::Parser;
-use memcached_core::Settings;
+use memcached_core::memcached::Settings;
 use operator_kit::telemetry::Chain;
 
 /// Our name: in managed fields, on leases, to those who watch.

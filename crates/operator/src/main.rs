@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use memcached_core::Settings;
+use memcached_core::memcached::Settings;
 
 fn main() -> ExitCode {
     memcached_operator::main(&Settings::default())

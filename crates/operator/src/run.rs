@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use kube::{Client, Config};
-use memcached_core::Settings;
+use memcached_core::memcached::Settings;
 use operator_kit::admin::{Certificate, Protection, Readiness, serve_health, serve_metrics};
 use operator_kit::lease::{self, Leadership, LeaseConfig};
 use operator_kit::metrics::Metrics;

@@ -1,10 +1,10 @@
 //! Defaults that are filled in change nothing but the text of a declaration.
 
-use memcached_api::spec::WorkloadType;
-use memcached_core::default::fill;
-use memcached_core::revision::decide;
-use memcached_core::secret::mounted;
-use memcached_core::{Validated, validate};
+use memcached_api::memcached::spec::WorkloadType;
+use memcached_core::memcached::default::fill;
+use memcached_core::memcached::revision::decide;
+use memcached_core::memcached::secret::mounted;
+use memcached_core::memcached::{Validated, validate};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::{Value, json};

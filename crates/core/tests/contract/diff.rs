@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memcached_core::Validated;
-use memcached_core::build::Kind;
+use memcached_core::memcached::Validated;
+use memcached_core::memcached::build::Kind;
 use serde_json::{Value, json};
 
 use crate::fixture::{accepted, children, merged};

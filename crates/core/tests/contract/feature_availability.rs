@@ -1,6 +1,6 @@
 //! Rows of the contract's spec table: spreading, budgets, shutdown, rollout.
 
-use memcached_core::build::Kind;
+use memcached_core::memcached::build::Kind;
 use serde_json::{Value, json};
 
 use crate::diff::{changes, changes_on, without_insides_of};

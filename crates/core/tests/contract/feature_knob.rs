@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::diff::{changes, changes_on};
 use crate::fixture::{accepted, children, refused, with_knobs, with_monitoring, with_sasl};
-use memcached_core::build::Kind;
+use memcached_core::memcached::build::Kind;
 
 fn knob(name: &str) -> Value {
     json!({name: with_knobs()[name]})

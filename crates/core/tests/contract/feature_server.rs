@@ -1,6 +1,6 @@
 //! Rows of the contract's spec table: what runs, how many, and how memcached is told.
 
-use memcached_core::build::Kind;
+use memcached_core::memcached::build::Kind;
 use serde_json::{Value, json};
 
 use crate::diff::{changes, changes_on, without_insides_of};
@@ -183,10 +183,10 @@ fn a_service_type_adds_a_second_service() {
 #[test]
 fn a_restart_trigger_is_copied_to_the_pods() {
     let mut cache = sessions(&json!({}));
-    let plain = memcached_core::validate(&cache).unwrap();
+    let plain = memcached_core::memcached::validate(&cache).unwrap();
     let trigger = ("memcached.c5c3.io/restart-trigger".to_owned(), "1".to_owned());
     cache.metadata.annotations = Some([trigger, ("example.org/other".to_owned(), "2".to_owned())].into());
-    let triggered = memcached_core::validate(&cache).unwrap();
+    let triggered = memcached_core::memcached::validate(&cache).unwrap();
     assert_eq!(
         crate::diff::changes_between(&plain, &triggered),
         ["+ template.metadata.annotations.memcached.c5c3.io/restart-trigger: 1"]

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use memcached_api::Memcached;
-use memcached_api::spec::MemcachedSpec;
-use memcached_core::build::{Kind, Prepared, Resources, build, prepare_revision};
-use memcached_core::revision::{InForce, decide};
-use memcached_core::rule::Violation;
-use memcached_core::{Validated, validate};
+use memcached_api::memcached::spec::MemcachedSpec;
+use memcached_core::memcached::build::{Kind, Prepared, Resources, build, prepare_revision};
+use memcached_core::memcached::revision::{InForce, decide};
+use memcached_core::memcached::rule::Violation;
+use memcached_core::memcached::{Validated, validate};
 use serde_json::{Value, json};
 
 /// A cache called `sessions` in the namespace `shop`.

@@ -1,9 +1,10 @@
 //! Names, labels, tags and arguments: whatever is accepted works.
 
-use memcached_core::build::{Kind, Prepared};
-use memcached_core::image::{is_label_value, tag};
-use memcached_core::revision::decide;
-use memcached_core::validate;
+use memcached_core::memcached::build::{Kind, Prepared};
+use memcached_core::memcached::revision::decide;
+use memcached_core::memcached::validate;
+use operator_model::image::tag;
+use operator_model::name::is_label_value;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! Quantities, against arithmetic on digits that is slow and exact.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use memcached_core::quantity::bytes;
+use operator_model::quantity::bytes;
 use proptest::prelude::*;
 use serde_json::json;
 

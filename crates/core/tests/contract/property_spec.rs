@@ -1,9 +1,9 @@
 //! Any declaration gets an answer, the same one each time, and an accepted one settles at once.
 
-use memcached_core::build::build;
-use memcached_core::revision::{decide, outdated};
-use memcached_core::secret::mounted;
-use memcached_core::{Validated, validate};
+use memcached_core::memcached::build::build;
+use memcached_core::memcached::revision::{decide, outdated};
+use memcached_core::memcached::secret::mounted;
+use memcached_core::memcached::{Validated, validate};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestCaseError;

@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use kube_cel::{CompiledSchema, Validator, compile_schema};
 use memcached_api::crd;
-use memcached_api::rule::{self, argument};
-use memcached_api::spec::MemcachedSpec;
-use memcached_core::rule::{Violation, check, check_update};
+use memcached_api::memcached::rule::{self, argument};
+use memcached_api::memcached::spec::MemcachedSpec;
+use memcached_core::memcached::rule::{Violation, check, check_update};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::{Value, json};

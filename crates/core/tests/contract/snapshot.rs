@@ -2,8 +2,8 @@
 
 use insta::assert_yaml_snapshot;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use memcached_api::spec::{HighAvailability, PodDisruptionBudget};
-use memcached_core::build::Kind;
+use memcached_api::memcached::spec::{HighAvailability, PodDisruptionBudget};
+use memcached_core::memcached::build::Kind;
 use serde_json::json;
 
 use crate::fixture::{
@@ -26,7 +26,7 @@ fn a_cache_with_everything() {
     let mut cache = sessions(&with_everything());
     let trigger = ("memcached.c5c3.io/restart-trigger".to_owned(), "monday".to_owned());
     cache.metadata.annotations = Some([trigger].into());
-    let children = children(&memcached_core::validate(&cache).unwrap());
+    let children = children(&memcached_core::memcached::validate(&cache).unwrap());
     assert_yaml_snapshot!("full_deployment", children[&Kind::Deployment]);
     assert_yaml_snapshot!("full_service", children[&Kind::Service]);
     assert_yaml_snapshot!("full_client_service", children[&Kind::ClientService]);

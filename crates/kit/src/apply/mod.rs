@@ -1,9 +1,5 @@
 //! Server-side apply that looks first: only what differs is written, only what is ours is touched.
 
-mod diff;
-mod managed;
-mod owner;
-
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::lease::{Leadership, NotLeader};
 
-pub use diff::differs;
-pub use managed::owns_field;
-pub use owner::{Ownership, ownership};
+pub use operator_model::diff::differs;
+pub use operator_model::managed::{self, owns_field};
+pub use operator_model::owner::{Ownership, ownership};
 
 /// A write must be over before another could lead: the lease's duration less its renew deadline.
 const PATIENCE: Duration = Duration::from_secs(5);

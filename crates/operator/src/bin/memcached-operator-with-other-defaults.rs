@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use memcached_core::Settings;
+use memcached_core::memcached::Settings;
 
 fn main() -> ExitCode {
     let settings = Settings { image: "memcached:1.6.45".into(), readiness_seconds: 3, ..Settings::default() };

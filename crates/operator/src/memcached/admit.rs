@@ -1,10 +1,10 @@
 //! Admission: what is left out is filled in, what cannot work is refused, what will hurt is told.
 
 use memcached_api::Memcached;
-use memcached_api::rule::Reason;
-use memcached_api::spec::WorkloadType;
-use memcached_core::rule::{self, Violation};
-use memcached_core::{default, warning};
+use memcached_api::memcached::rule::Reason;
+use memcached_api::memcached::spec::WorkloadType;
+use memcached_core::memcached::rule::{self, Violation};
+use memcached_core::memcached::{default, warning};
 use operator_kit::webhook::{Answer, Cause, CauseReason, Request, Webhooks};
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ fn validate(request: &Request) -> Answer {
         Err(cause) => return Answer::invalid([cause]),
     };
     cache.metadata.name = Some(name(&cache));
-    let (mut violations, warnings) = match memcached_core::validate(&cache) {
+    let (mut violations, warnings) = match memcached_core::memcached::validate(&cache) {
         Ok(valid) => (Vec::new(), warning::warnings(&valid)),
         Err(violations) => (violations, Vec::new()),
     };

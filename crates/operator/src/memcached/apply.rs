@@ -1,13 +1,14 @@
 //! Makes the children as they are to be; one that fails does not keep the others from being tried.
 
 use kube::api::DynamicObject;
-use memcached_api::{label, reason};
-use memcached_core::build::{self, Kind, Prepared, labels, owner, prepare_revision};
-use memcached_core::revision::{InForce, outdated};
-use memcached_core::rule::Violation;
-use memcached_core::status::Problem;
-use memcached_core::validate::Scale;
-use memcached_core::{Validated, secret};
+use memcached_api::label;
+use memcached_api::memcached::reason;
+use memcached_core::memcached::build::{self, Kind, Prepared, labels, owner, prepare_revision};
+use memcached_core::memcached::revision::{InForce, outdated};
+use memcached_core::memcached::rule::Violation;
+use memcached_core::memcached::status::Problem;
+use memcached_core::memcached::validate::Scale;
+use memcached_core::memcached::{Validated, secret};
 use operator_kit::apply::{ApplyError, Operation, Wish, owns_field};
 use operator_kit::backoff::Class;
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher::{self, watcher};
 use kube::runtime::{PredicateConfig, WatchStreamExt};
 use memcached_api::Memcached;
-use memcached_core::Settings;
+use memcached_core::memcached::Settings;
 use operator_kit::admin::Readiness;
 use operator_kit::lease::Leadership;
 use operator_kit::metrics::Metrics;
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     fn cache(name: &str) -> Memcached {
-        let mut cache = Memcached::new(name, memcached_api::spec::MemcachedSpec::default());
+        let mut cache = Memcached::new(name, memcached_api::memcached::spec::MemcachedSpec::default());
         cache.metadata.namespace = Some("shop".into());
         cache
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use kube::api::ResourceExt;
 use kube::runtime::controller::Action;
 use memcached_api::Memcached;
-use memcached_core::{revision, secret, validate_with};
+use memcached_core::memcached::{revision, secret, validate_with};
 use operator_kit::backoff::Class;
 
 use context::Context;

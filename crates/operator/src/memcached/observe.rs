@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DynamicObject, ResourceExt};
 use memcached_api::Memcached;
-use memcached_core::Validated;
-use memcached_core::build::{Kind, owner};
-use memcached_core::secret::{self, Data};
+use memcached_core::memcached::Validated;
+use memcached_core::memcached::build::{Kind, owner};
+use memcached_core::memcached::secret::{self, Data};
 use operator_kit::reference::Seen;
 
 use super::PATIENCE;

@@ -8,10 +8,12 @@ use kube::Resource;
 use kube::api::{Api, Patch, PatchParams, ResourceExt};
 use kube::runtime::events::{Event, EventType};
 use memcached_api::memcached::MemcachedStatus;
-use memcached_api::{Memcached, condition, reason};
-use memcached_core::status::{Facts, status};
-use memcached_core::warning::warnings;
-use memcached_core::{Validated, image};
+use memcached_api::memcached::reason;
+use memcached_api::{Memcached, condition};
+use memcached_core::memcached::Validated;
+use memcached_core::memcached::status::{Facts, status};
+use memcached_core::memcached::warning::warnings;
+use operator_model::image;
 use serde_json::json;
 
 use super::apply::Applied;
@@ -152,7 +154,7 @@ fn show_metrics(facts: &Facts, status: &MemcachedStatus, valid: Option<&Validate
         let version = valid.version.clone().unwrap_or_default();
         gauges.info.set_only(namespace, name, &[("image", valid.image.as_str()), ("version", &version)], 1.0);
     }
-    let workload = memcached_core::status::Workload::of(facts);
+    let workload = memcached_core::memcached::status::Workload::of(facts);
     gauges.desired.set(namespace, name, &[], f64::from(workload.desired));
     gauges.updated.set(namespace, name, &[], f64::from(workload.updated));
     gauges.ready.set(namespace, name, &[], f64::from(status.ready_replicas));

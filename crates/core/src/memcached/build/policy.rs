@@ -1,0 +1,61 @@
+//! The NetworkPolicy: the ports that exist, for those who may use them.
+
+use k8s_openapi::api::networking::v1::{
+    NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
+};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::meta::{metadata, selector};
+use super::service::ports;
+use crate::memcached::validate::Validated;
+use operator_model::range::Range;
+
+pub fn build_network_policy(cache: &Validated) -> Option<NetworkPolicy> {
+    let policy = cache.network_policy.as_ref()?;
+    let ports: Vec<i32> = ports(cache).into_iter().map(|(_, port)| port).collect();
+    let rules = if policy.metrics_sources.is_empty() {
+        vec![rule(&ports, &policy.allowed_sources)]
+    } else {
+        let (metrics, data): (Vec<i32>, Vec<i32>) = ports.into_iter().partition(|port| *port == 9150);
+        let mut rules = vec![rule(&data, &policy.allowed_sources)];
+        rules.extend((!metrics.is_empty()).then(|| rule(&metrics, &policy.metrics_sources)));
+        rules
+    };
+    Some(NetworkPolicy {
+        metadata: metadata(cache, &cache.name),
+        spec: Some(NetworkPolicySpec {
+            pod_selector: Some(selector(&cache.name)),
+            policy_types: Some(vec!["Ingress".into()]),
+            ingress: Some(rules),
+            egress: None,
+        }),
+    })
+}
+
+/// Without sources everybody may: an empty `from` means nobody to some readers and everybody to Kubernetes, so
+/// it is left out.
+fn rule(ports: &[i32], sources: &[NetworkPolicyPeer]) -> NetworkPolicyIngressRule {
+    let port = |number: &i32| NetworkPolicyPort {
+        port: Some(IntOrString::Int(*number)),
+        protocol: Some("TCP".into()),
+        end_port: None,
+    };
+    NetworkPolicyIngressRule {
+        ports: Some(ports.iter().map(port).collect()),
+        from: (!sources.is_empty()).then(|| sources.iter().cloned().map(plain).collect()),
+    }
+}
+
+/// Ranges in the spelling that every version of Kubernetes takes.
+fn plain(mut peer: NetworkPolicyPeer) -> NetworkPolicyPeer {
+    let spell = |text: &mut String| {
+        if let Some(range) = Range::of(text) {
+            *text = range.to_string();
+        }
+    };
+    if let Some(block) = &mut peer.ip_block {
+        spell(&mut block.cidr);
+        block.except.iter_mut().flatten().for_each(spell);
+    }
+    peer
+}

@@ -1,0 +1,18 @@
+//! The kind `Memcached`: its rules, its children, the pod template in force, its status.
+
+pub mod build;
+pub mod default;
+pub mod revision;
+pub mod rule;
+pub mod secret;
+pub mod settings;
+pub mod shape;
+pub mod status;
+pub mod validate;
+pub mod warning;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub use settings::Settings;
+pub use validate::{Validated, validate, validate_with};

@@ -1,0 +1,121 @@
+use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec, Server};
+
+use super::*;
+use crate::memcached::build::{Kind, build};
+use crate::memcached::fixture::{validated, with_sasl};
+
+fn annotations(template: &PodTemplateSpec) -> std::collections::BTreeMap<String, String> {
+    template.metadata.clone().unwrap_or_default().annotations.unwrap_or_default()
+}
+
+/// A revision as an older operator would have left it: one argument is not what today's builder writes.
+fn older_revision(cache: &Validated, secrets: Option<&str>) -> ControllerRevision {
+    let in_force = decide(cache, secrets, &[], None);
+    let mut kept = read(&in_force.new_revision.unwrap()).unwrap();
+    let pod = kept.template.spec.as_mut().unwrap();
+    pod.containers[0].args.get_or_insert_default().push("--older-default".into());
+    build_revision(cache, &kept, 1)
+}
+
+fn is_older(template: &PodTemplateSpec) -> bool {
+    let args = template.spec.as_ref().unwrap().containers[0].args.clone().unwrap_or_default();
+    args.contains(&"--older-default".to_owned())
+}
+
+#[test]
+fn the_first_template_is_built_and_kept() {
+    let in_force = decide(&validated(|_| {}), None, &[], None);
+    let revision = in_force.new_revision.unwrap();
+    assert_eq!(revision.revision, 1);
+    assert_eq!(read(&revision).unwrap().template, in_force.template);
+    assert!(in_force.newer_defaults.is_empty());
+}
+
+#[test]
+fn other_defaults_of_the_operator_change_nothing_but_are_announced() {
+    let cache = validated(|_| {});
+    let in_force = decide(&cache, None, &[older_revision(&cache, None)], None);
+    assert!(is_older(&in_force.template));
+    assert!(!in_force.newer_defaults.is_empty());
+    assert_eq!(in_force.new_revision, None);
+}
+
+#[test]
+fn a_changed_declaration_is_built_with_todays_defaults() {
+    let before = validated(|_| {});
+    let after = validated(|spec| spec.memcached = Some(Server { threads: 8, ..Server::default() }));
+    let in_force = decide(&after, None, &[older_revision(&before, None)], None);
+    assert!(!is_older(&in_force.template) && in_force.newer_defaults.is_empty());
+    assert_eq!(in_force.new_revision.unwrap().revision, 2);
+}
+
+#[test]
+fn a_restart_takes_the_newer_defaults() {
+    let before = validated(|_| {});
+    let mut after = before.clone();
+    after.restart_trigger = Some("now".into());
+    let in_force = decide(&after, None, &[older_revision(&before, None)], None);
+    assert!(!is_older(&in_force.template) && in_force.newer_defaults.is_empty());
+    assert_eq!(annotations(&in_force.template)[label::RESTART_TRIGGER], "now");
+}
+
+#[test]
+fn a_changed_secret_replaces_its_hash_alone() {
+    let cache = validated(|spec| with_sasl(spec, "creds"));
+    let in_force = decide(&cache, Some("new"), &[older_revision(&cache, Some("old"))], None);
+    assert!(is_older(&in_force.template), "the rest of the template is as it was");
+    assert_eq!(annotations(&in_force.template)[label::SECRET_HASH], "new");
+    assert!(in_force.new_revision.is_some());
+}
+
+#[test]
+fn a_secret_that_goes_missing_restarts_nothing() {
+    let cache = validated(|spec| with_sasl(spec, "creds"));
+    let in_force = decide(&cache, None, &[older_revision(&cache, Some("old"))], None);
+    assert_eq!(in_force.new_revision, None);
+    assert_eq!(annotations(&in_force.template)[label::SECRET_HASH], "old");
+}
+
+#[test]
+fn what_does_not_shape_pods_changes_no_template() {
+    let plain = decide(&validated(|_| {}), None, &[], None).new_revision.unwrap();
+    let changes: [fn(&mut MemcachedSpec); 5] = [
+        |spec| spec.replicas = Some(5),
+        |spec| spec.paused = Some(true),
+        |spec| spec.memcached = Some(Server::default()),
+        |spec| spec.image = Some("memcached:1.6".into()),
+        |spec| spec.autoscaling = Some(Autoscaling::default()),
+    ];
+    for change in changes {
+        let in_force = decide(&validated(change), None, std::slice::from_ref(&plain), None);
+        assert_eq!(in_force.new_revision, None);
+    }
+}
+
+#[test]
+fn another_operators_template_is_taken_as_it_stands() {
+    let cache = validated(|_| {});
+    let template = decide(&cache, None, &[], None).template;
+    let resources = build(&cache, &template, Some(1));
+    let mut deployed: Deployment = resources
+        .wanted
+        .into_iter()
+        .find(|child| child.kind == Kind::Deployment)
+        .map(|child| serde_json::from_value(child.object).unwrap())
+        .unwrap();
+    let pod = deployed.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+    pod.security_context = None;
+    let in_force = decide(&cache, None, &[], Some(&deployed));
+    assert_eq!(in_force.template.spec.as_ref().unwrap().security_context, None);
+    assert!(!in_force.newer_defaults.is_empty(), "and the difference is announced");
+    assert!(in_force.new_revision.is_some());
+}
+
+#[test]
+fn the_last_few_revisions_are_kept() {
+    let cache = validated(|_| {});
+    let revisions: Vec<_> =
+        (1..=5).map(|number| ControllerRevision { revision: number, ..older_revision(&cache, None) }).collect();
+    let old: Vec<i64> = outdated(&revisions).iter().map(|revision| revision.revision).collect();
+    assert_eq!(old, [1, 2]);
+}

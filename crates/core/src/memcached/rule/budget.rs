@@ -1,0 +1,75 @@
+//! Disruption budgets and shutdown times that contradict the rest.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use memcached_api::memcached::rule::{self, Rule};
+use memcached_api::memcached::spec::{HighAvailability, MemcachedSpec, PodDisruptionBudget};
+
+use super::finding::Violation;
+
+pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    if let Some(availability) = &spec.high_availability {
+        if let Some(budget) = &availability.pod_disruption_budget {
+            violations.extend(check_number(&rule::BUDGET_MINIMUM, budget.min_available.as_ref()));
+            violations.extend(check_number(&rule::BUDGET_MAXIMUM, budget.max_unavailable.as_ref()));
+            violations.extend(check_budget(spec, budget));
+        }
+        violations.extend(check_shutdown(availability));
+    }
+    violations
+}
+
+/// The fewest servers there may be.
+pub fn fewest(spec: &MemcachedSpec) -> i32 {
+    match spec.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) {
+        Some(autoscaling) => autoscaling.min_replicas.unwrap_or(1),
+        None => spec.replicas.unwrap_or(1),
+    }
+}
+
+fn check_budget(spec: &MemcachedSpec, budget: &PodDisruptionBudget) -> Option<Violation> {
+    if !budget.enabled {
+        return None;
+    }
+    match (&budget.min_available, &budget.max_unavailable) {
+        (Some(_), Some(_)) => Some(Violation::of(&rule::BUDGET_OF_BOTH, &[])),
+        (None, None) => Some(Violation::of(&rule::BUDGET_OF_NEITHER, &[])),
+        (Some(IntOrString::Int(min)), None) => {
+            let fewest = fewest(spec);
+            // Where there are none, none are disrupted.
+            let is_scaled = spec.autoscaling.as_ref().is_some_and(|autoscaling| autoscaling.enabled);
+            let leaves_none = *min >= fewest && (is_scaled || fewest != 0);
+            leaves_none.then(|| Violation::of(&rule::BUDGET_LEAVES_NONE, &[fewest.into()]))
+        }
+        (Some(IntOrString::String(text)), None) => {
+            (text == "100%").then(|| Violation::of(&rule::BUDGET_LEAVES_NO_PART, &[]))
+        }
+        (None, Some(_)) => None,
+    }
+}
+
+fn check_number(rule: &Rule, number: Option<&IntOrString>) -> Option<Violation> {
+    let is_good = match number? {
+        IntOrString::Int(number) => *number >= 0,
+        IntOrString::String(text) => percentage(text).is_some(),
+    };
+    (!is_good).then(|| Violation::of(rule, &[]))
+}
+
+/// A percentage as Kubernetes reads it.
+pub fn percentage(text: &str) -> Option<i32> {
+    let digits = text.strip_suffix('%')?;
+    let is_plain = (1..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_short = digits.len() < 3 || digits == "100";
+    digits.parse().ok().filter(|_| is_plain && is_short)
+}
+
+fn check_shutdown(availability: &HighAvailability) -> Option<Violation> {
+    let shutdown = availability.graceful_shutdown.as_ref().filter(|shutdown| shutdown.enabled)?;
+    let (grace, delay) = (shutdown.termination_grace_period_seconds, shutdown.pre_stop_delay_seconds);
+    (grace <= delay).then(|| Violation::of(&rule::GRACE, &[grace, delay]))
+}
+
+#[cfg(test)]
+#[path = "budget_tests.rs"]
+mod tests;

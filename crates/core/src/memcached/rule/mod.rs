@@ -1,0 +1,54 @@
+//! The rules of the contract: what cannot work is refused, with the field and the remedy.
+//!
+//! What the API server can check by itself is worded in [`memcached_api::memcached::rule`]; here the same is said again for
+//! those who get past it, and more: a declaration without violations is one that Kubernetes has no reason to refuse
+//! the children of.
+
+mod argument;
+mod budget;
+mod context;
+mod extstore;
+mod finding;
+mod item;
+mod memory;
+mod metric;
+mod monitoring;
+mod network;
+mod placement;
+mod pod;
+mod resource;
+mod scale;
+mod security;
+mod source;
+mod syntax;
+mod version;
+mod volume;
+mod workload;
+
+use memcached_api::memcached::spec::MemcachedSpec;
+
+pub(crate) use budget::{fewest, percentage};
+pub use finding::Violation;
+pub use workload::check_update;
+
+/// Every rule that the declaration breaks.
+pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
+    let mut violations = workload::check(name, spec);
+    violations.extend(version::check(spec));
+    violations.extend(memory::check(spec));
+    violations.extend(item::check(spec));
+    violations.extend(extstore::check(spec));
+    violations.extend(argument::check(spec));
+    violations.extend(scale::check(spec));
+    violations.extend(budget::check(spec));
+    violations.extend(metric::check(spec));
+    violations.extend(monitoring::check(spec));
+    violations.extend(security::check(spec));
+    violations.extend(network::check(spec));
+    violations.extend(context::check(spec));
+    violations.extend(resource::check(spec));
+    violations.extend(placement::check(spec));
+    violations.extend(pod::check(spec));
+    violations.extend(volume::check(spec));
+    violations
+}

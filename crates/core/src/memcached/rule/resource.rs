@@ -1,0 +1,116 @@
+//! CPU and memory as Kubernetes takes them.
+
+use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use memcached_api::memcached::spec::MemcachedSpec;
+
+use super::finding::{Findings, Violation};
+use operator_model::name::is_key;
+use operator_model::quantity::{billionths, bytes};
+
+pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut findings = Findings::at("spec", &mut violations);
+    if let Some(resources) = &spec.resources {
+        check_resources(&mut findings.below("resources"), resources);
+    }
+    if let Some(monitoring) = spec.monitoring.as_ref().filter(|monitoring| monitoring.enabled)
+        && let Some(resources) = &monitoring.exporter_resources
+    {
+        check_resources(&mut findings.below("monitoring.exporterResources"), resources);
+    }
+    violations
+}
+
+fn check_resources(findings: &mut Findings<'_>, resources: &ResourceRequirements) {
+    let ResourceRequirements { claims, limits, requests } = resources;
+    let message = "is not supported: the pods have no resource claims";
+    findings.below("claims").require(claims.as_ref().is_none_or(Vec::is_empty), message);
+    for (field, amounts) in [("limits", limits), ("requests", requests)] {
+        for (name, amount) in amounts.iter().flatten() {
+            let mut findings = findings.below(field);
+            let mut findings = findings.below(name);
+            findings.require(is_resource(name), format!("{name:?} is no resource of a container"));
+            let message = format!("{:?} is no amount: give for example 250m or 1Gi", amount.0);
+            findings.require(billionths(amount).is_some(), message);
+            let is_whole = billionths(amount).is_none_or(|amount| amount.is_multiple_of(1_000_000_000));
+            findings.require(is_ordinary(name) || is_whole, format!("{:?} is no whole number", amount.0));
+            let has_pages = page(name)
+                .is_none_or(|page| bytes(amount).is_some_and(|bytes| bytes > 0 && bytes.is_multiple_of(page)));
+            findings.require(has_pages, format!("{:?} is no number of whole pages", amount.0));
+        }
+    }
+    let given = || [limits, requests].into_iter().flatten().flat_map(|amounts| amounts.keys());
+    let has_pages = given().any(|name| page(name).is_some());
+    let has_more = given().any(|name| name == "cpu" || name == "memory");
+    findings.require(!has_pages || has_more, "huge pages need cpu or memory with them");
+    for (name, request) in requests.iter().flatten() {
+        let limit = limits.as_ref().and_then(|limits| limits.get(name));
+        let mut findings = findings.below("requests");
+        let mut findings = findings.below(name);
+        match limit {
+            Some(limit) => {
+                let (requested, limited) = (billionths(request), billionths(limit));
+                let message = format!("{} is more than the limit {}", request.0, limit.0);
+                findings.require(requested <= limited || limited.is_none(), message);
+                findings.require(is_ordinary(name) || requested == limited, "must be the same as the limit");
+            }
+            None => findings.require(is_ordinary(name), "needs a limit of the same amount"),
+        }
+    }
+}
+
+/// Resources that can be shared out more than once.
+fn is_ordinary(name: &str) -> bool {
+    ["cpu", "memory", "ephemeral-storage"].contains(&name)
+}
+
+/// The size of a huge page, by the name of the resource: `hugepages-2Mi`.
+fn page(name: &str) -> Option<u64> {
+    let size = name.strip_prefix("hugepages-")?;
+    bytes(&Quantity(size.into())).filter(|bytes| *bytes > 0)
+}
+
+fn is_resource(name: &str) -> bool {
+    is_ordinary(name)
+        || page(name).is_some()
+        || (name.contains('/') && is_key(name) && !name.starts_with("requests.") && !name.contains("kubernetes.io/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(resources: &serde_json::Value) -> Vec<String> {
+        let spec = serde_json::from_value(json!({"resources": resources})).unwrap();
+        check(&spec).into_iter().map(|violation| violation.field).collect()
+    }
+
+    #[test]
+    fn requests_stay_below_limits() {
+        for good in [
+            json!({"requests": {"cpu": "100m"}, "limits": {"cpu": "0.1"}}),
+            json!({"requests": {"memory": "1Gi"}, "limits": {"memory": "1024Mi", "cpu": "1"}}),
+            json!({"requests": {"example.org/disk": "1"}, "limits": {"example.org/disk": "1"}}),
+        ] {
+            assert_eq!(fields(&good), [""; 0], "{good}");
+        }
+        let above = json!({"requests": {"cpu": "101m"}, "limits": {"cpu": "100m"}});
+        assert_eq!(fields(&above), ["spec.resources.requests.cpu"]);
+    }
+
+    #[test]
+    fn amounts_are_amounts_of_something() {
+        for (bad, field) in [
+            (json!({"limits": {"cpu": "-1"}}), "spec.resources.limits.cpu"),
+            (json!({"limits": {"memory": "much"}}), "spec.resources.limits.memory"),
+            (json!({"requests": {"storage": "1Gi"}}), "spec.resources.requests.storage"),
+            (json!({"requests": {"example.org/disk": "1"}}), "spec.resources.requests.example.org/disk"),
+            (json!({"claims": [{"name": "x"}]}), "spec.resources.claims"),
+        ] {
+            assert!(fields(&bad).iter().any(|found| found == field), "{bad}: {:?}", fields(&bad));
+        }
+    }
+}

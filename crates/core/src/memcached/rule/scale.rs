@@ -1,0 +1,73 @@
+//! Who decides how many servers there are, and by what.
+
+use k8s_openapi::api::autoscaling::v2::MetricSpec;
+use k8s_openapi::api::core::v1::ResourceRequirements;
+use memcached_api::memcached::rule;
+use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec};
+
+use super::finding::Violation;
+
+pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let Some(autoscaling) = spec.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) else {
+        return violations;
+    };
+    let mut refuse = |rule, numbers: &[i64]| violations.push(Violation::of(rule, numbers));
+    if spec.replicas.is_some() {
+        refuse(&rule::REPLICAS_OR_AUTOSCALING, &[]);
+    }
+    match (autoscaling.min_replicas, autoscaling.max_replicas) {
+        (_, None) => refuse(&rule::MAX_REPLICAS, &[]),
+        (Some(min), Some(max)) if min > max => refuse(&rule::MIN_ABOVE_MAX, &[min.into(), max.into()]),
+        _ => {}
+    }
+    for rule in missing_requests(spec, autoscaling) {
+        refuse(rule, &[]);
+    }
+    let warm = spec.warm_restart.as_ref().is_some_and(|warm| warm.enabled);
+    if warm && autoscaling.metrics.iter().any(is_memory) {
+        refuse(&rule::WARM_MEMORY, &[]);
+    }
+    violations
+}
+
+/// Containers without a request for the CPU that the autoscaler compares with.
+fn missing_requests(spec: &MemcachedSpec, autoscaling: &Autoscaling) -> Vec<&'static rule::Rule> {
+    let monitoring = spec.monitoring.as_ref().filter(|monitoring| monitoring.enabled);
+    let metrics = &autoscaling.metrics;
+    let on_pods = metrics.is_empty() || metrics.iter().any(is_cpu_utilization);
+    let on = |name: &str| on_pods || metrics.iter().any(|metric| is_cpu_utilization_of(metric, name));
+    let mut missing = Vec::new();
+    if on("memcached") && !requests_cpu(spec.resources.as_ref()) {
+        missing.push(&rule::CPU_REQUEST);
+    }
+    if on("exporter") && monitoring.is_some_and(|monitoring| !requests_cpu(monitoring.exporter_resources.as_ref())) {
+        missing.push(&rule::CPU_REQUEST_OF_EXPORTER);
+    }
+    missing
+}
+
+fn is_memory(metric: &MetricSpec) -> bool {
+    metric.resource.as_ref().is_some_and(|resource| resource.name == "memory")
+        || metric.container_resource.as_ref().is_some_and(|resource| resource.name == "memory")
+}
+
+fn is_cpu_utilization(metric: &MetricSpec) -> bool {
+    metric.resource.as_ref().is_some_and(|r| r.name == "cpu" && r.target.average_utilization.is_some())
+}
+
+fn is_cpu_utilization_of(metric: &MetricSpec, container: &str) -> bool {
+    metric
+        .container_resource
+        .as_ref()
+        .is_some_and(|r| r.container == container && r.name == "cpu" && r.target.average_utilization.is_some())
+}
+
+/// A request may also come from a limit: Kubernetes copies it.
+fn requests_cpu(resources: Option<&ResourceRequirements>) -> bool {
+    resources.is_some_and(|r| [&r.requests, &r.limits].into_iter().flatten().any(|map| map.contains_key("cpu")))
+}
+
+#[cfg(test)]
+#[path = "scale_tests.rs"]
+mod tests;

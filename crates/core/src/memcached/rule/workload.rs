@@ -1,0 +1,151 @@
+//! Names, images and what runs the pods.
+
+use memcached_api::memcached::rule;
+use memcached_api::memcached::spec::{MemcachedSpec, Workload, WorkloadType};
+
+use super::finding::Violation;
+use crate::memcached::settings::DEFAULT_IMAGE;
+use operator_model::image;
+use operator_model::name::is_dns_label;
+
+pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    violations.extend(check_name(name, spec));
+    violations.extend(check_image(spec));
+    violations.extend(check_rollout(spec));
+    if type_of(spec) == Some(WorkloadType::StatefulSet) {
+        let message = "StatefulSet is not available in this version: use Deployment, or leave it out";
+        violations.push(Violation::new("spec.workload.type", message));
+    }
+    if spec.warm_restart.as_ref().is_some_and(|warm| warm.enabled) {
+        match (&spec.extstore, type_of(spec)) {
+            (Some(_), _) => violations.push(Violation::of(&rule::WARM_AND_DISK, &[])),
+            (None, Some(WorkloadType::StatefulSet)) => {}
+            (None, _) => violations.push(Violation::of(&rule::WARM_DEPLOYMENT, &[])),
+        }
+    }
+    violations
+}
+
+fn type_of(spec: &MemcachedSpec) -> Option<WorkloadType> {
+    spec.workload.as_ref().and_then(|workload| workload.type_)
+}
+
+/// What a change breaks: what runs the pods stays. An absent type means the workload that is there, which is a
+/// Deployment unless something else was said when the cache was made: to write that down is no change.
+pub fn check_update(old: &MemcachedSpec, new: &MemcachedSpec) -> Option<Violation> {
+    let stays = match (type_of(old), type_of(new)) {
+        (Some(old), new) => new == Some(old),
+        (None, new) => new != Some(WorkloadType::StatefulSet),
+    };
+    (!stays).then(|| Violation::of(&rule::WORKLOAD_TYPE, &[]))
+}
+
+/// The name becomes a Service, which is stricter than a custom resource, and a label. A StatefulSet's becomes a label
+/// together with a hash, and the second Service's is longer.
+fn check_name(name: &str, spec: &MemcachedSpec) -> Option<Violation> {
+    let has_client = spec.service.as_ref().is_some_and(|service| service.type_.is_some());
+    let longest = match type_of(spec) {
+        Some(WorkloadType::StatefulSet) => 52,
+        _ if has_client => 56,
+        _ => 63,
+    };
+    let is_good = is_dns_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.len() <= longest;
+    (!is_good).then(|| Violation::of(&rule::NAME, &[i64::try_from(longest).unwrap_or_default()]))
+}
+
+fn check_image(spec: &MemcachedSpec) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let own = spec.image.as_deref().filter(|image| !image.is_empty());
+    let exporter = spec.monitoring.as_ref().and_then(|monitoring| monitoring.exporter_image.as_deref());
+    let exporter = exporter.filter(|image| !image.is_empty());
+    for (field, image) in [("spec.image", own), ("spec.monitoring.exporterImage", exporter)] {
+        if let Some(image) = image.filter(|image| !image::is_reference(image)) {
+            let message = format!("{image:?} is no image: give for example memcached:1.6");
+            violations.push(Violation::new(field, message));
+        }
+    }
+    if let Some(version) = &spec.version {
+        if own.is_some_and(|image| image != DEFAULT_IMAGE) {
+            violations.push(Violation::of(&rule::IMAGE_AND_VERSION, &[]));
+        }
+        if !image::is_tag(version) {
+            let message = format!("{version:?} cannot be the tag of an image: give for example 1.6.45");
+            violations.push(Violation::new("spec.version", message));
+        }
+    }
+    violations
+}
+
+/// The API server refuses a Deployment that would call every rollout stuck.
+fn check_rollout(spec: &MemcachedSpec) -> Option<Violation> {
+    let Workload { type_: _, rollout } = spec.workload.as_ref()?;
+    let rollout = rollout.as_ref()?;
+    let (deadline, wait) = (rollout.progress_deadline_seconds?, rollout.min_ready_seconds?);
+    (deadline <= wait).then(|| Violation::of(&rule::DEADLINE, &[deadline.into(), wait.into()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use memcached_api::memcached::spec::{Service, ServiceType};
+
+    use super::*;
+
+    fn with_type(type_: Option<WorkloadType>) -> MemcachedSpec {
+        MemcachedSpec { workload: Some(Workload { type_, rollout: None }), ..MemcachedSpec::default() }
+    }
+
+    #[test]
+    fn names_that_cannot_become_a_service_are_refused() {
+        let plain = MemcachedSpec::default();
+        for good in ["a", "sessions-2", &"a".repeat(63)] {
+            assert_eq!(check_name(good, &plain), None, "{good}");
+        }
+        for bad in ["", "2nd", "a.b", "A", "a-", &"a".repeat(64)] {
+            assert_eq!(check_name(bad, &plain).unwrap().field, "metadata.name", "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_leave_room_for_what_is_made_of_them() {
+        let stateful = with_type(Some(WorkloadType::StatefulSet));
+        let client = Service { type_: Some(ServiceType::ClusterIP), ..Service::default() };
+        let client = MemcachedSpec { service: Some(client), ..MemcachedSpec::default() };
+        for (spec, longest) in [(stateful, 52), (client, 56)] {
+            assert_eq!(check_name(&"a".repeat(longest), &spec), None);
+            assert!(check_name(&"a".repeat(longest + 1), &spec).unwrap().message.contains(&longest.to_string()));
+        }
+    }
+
+    #[test]
+    fn an_image_of_the_users_and_a_version_contradict_each_other() {
+        let mut spec = MemcachedSpec { version: Some("1.6.45".into()), ..MemcachedSpec::default() };
+        assert_eq!(check_image(&spec), []);
+        spec.image = Some(DEFAULT_IMAGE.into());
+        assert_eq!(check_image(&spec), []);
+        spec.image = Some("example.org/memcached:1".into());
+        assert_eq!(check_image(&spec)[0].field, "spec.version");
+    }
+
+    #[test]
+    fn images_and_versions_are_spelled_right() {
+        let fields = |spec: &MemcachedSpec| check_image(spec).into_iter().map(|v| v.field).collect::<Vec<_>>();
+        let spec = MemcachedSpec { image: Some("memcached 1.6".into()), ..MemcachedSpec::default() };
+        assert_eq!(fields(&spec), ["spec.image"]);
+        let spec = MemcachedSpec { version: Some("1.6:45".into()), ..MemcachedSpec::default() };
+        assert_eq!(fields(&spec), ["spec.version"]);
+    }
+
+    #[test]
+    fn what_runs_the_pods_stays() {
+        use WorkloadType::{Deployment, StatefulSet};
+        let is_refused = |old, new| check_update(&with_type(old), &with_type(new)).is_some();
+        assert!(!is_refused(Some(Deployment), Some(Deployment)));
+        assert!(is_refused(Some(Deployment), Some(StatefulSet)));
+        assert!(is_refused(Some(StatefulSet), Some(Deployment)));
+        assert!(is_refused(Some(StatefulSet), None), "a set type cannot be taken back");
+        assert!(!is_refused(None, Some(Deployment)), "writing down what there is");
+        assert!(is_refused(None, Some(StatefulSet)), "what there is, is a Deployment");
+        assert!(!is_refused(None, None));
+    }
+}

@@ -1,0 +1,114 @@
+//! The Secrets a cache refers to: which keys are mounted, and a hash over their values.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::memcached::validate::Validated;
+
+/// The key with names and passwords.
+pub const PASSWORD_FILE: &str = "password-file";
+/// The server's certificate.
+pub const CERTIFICATE: &str = "tls.crt";
+/// The server's key.
+pub const KEY: &str = "tls.key";
+/// The authority of client certificates.
+pub const AUTHORITY: &str = "ca.crt";
+
+/// The values of a Secret, as far as they could be read.
+pub type Data = BTreeMap<String, Vec<u8>>;
+
+/// The Secrets that the pods mount, with the keys that are mounted; sorted.
+pub fn mounted(cache: &Validated) -> BTreeMap<String, Vec<&'static str>> {
+    let mut mounted: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    if let Some(sasl) = &cache.sasl {
+        mounted.entry(sasl.secret.clone()).or_default().push(PASSWORD_FILE);
+    }
+    if let Some(tls) = &cache.tls {
+        let keys = mounted.entry(tls.secret.clone()).or_default();
+        keys.extend([CERTIFICATE, KEY]);
+        keys.extend(tls.client_certificates.then_some(AUTHORITY));
+    }
+    for keys in mounted.values_mut() {
+        keys.sort_unstable();
+    }
+    mounted
+}
+
+/// What is missing, in words: a Secret, or a key of one. Of a Secret that could not be looked at, nothing is known.
+pub fn missing(cache: &Validated, secrets: &BTreeMap<String, Option<Data>>) -> Vec<String> {
+    let mut words = Vec::new();
+    for (name, keys) in mounted(cache) {
+        match secrets.get(&name) {
+            None => {}
+            Some(None) => {
+                words.push(format!("Secret {name:?} does not exist: create it with the keys {}", keys.join(", ")));
+            }
+            Some(Some(data)) => {
+                let absent = keys.iter().filter(|key| !data.contains_key(**key));
+                words.extend(absent.map(|key| format!("Secret {name:?} has no key {key:?}: add it")));
+            }
+        }
+    }
+    words
+}
+
+/// The hash that makes pods roll when a mounted value changes; none without Secrets, or while one is missing.
+pub fn hash(cache: &Validated, secrets: &BTreeMap<String, Option<Data>>) -> Option<String> {
+    let mounted = mounted(cache);
+    if mounted.is_empty() || !missing(cache, secrets).is_empty() {
+        return None;
+    }
+    let mut hash = Sha256::new();
+    for (name, keys) in mounted {
+        let data = secrets.get(&name)?.as_ref()?;
+        for key in keys {
+            for part in [name.as_bytes(), b"\0", key.as_bytes(), b"\0", data.get(key)?] {
+                hash.update(part);
+            }
+        }
+    }
+    Some(hex(&hash.finalize()))
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memcached::fixture;
+
+    fn secrets(entries: &[(&str, &[(&str, &str)])]) -> BTreeMap<String, Option<Data>> {
+        let data = |keys: &[(&str, &str)]| keys.iter().map(|(k, v)| ((*k).to_owned(), v.as_bytes().to_vec())).collect();
+        entries.iter().map(|(name, keys)| ((*name).to_owned(), Some(data(keys)))).collect()
+    }
+
+    #[test]
+    fn only_mounted_keys_count() {
+        let cache = fixture::validated(|spec| fixture::with_tls(spec, "certs", false));
+        let before = secrets(&[("certs", &[("tls.crt", "c"), ("tls.key", "k")])]);
+        let other_key = secrets(&[("certs", &[("tls.crt", "c"), ("tls.key", "k"), ("ca.crt", "new")])]);
+        let changed = secrets(&[("certs", &[("tls.crt", "d"), ("tls.key", "k")])]);
+        assert_eq!(hash(&cache, &before), hash(&cache, &other_key));
+        assert_ne!(hash(&cache, &before), hash(&cache, &changed));
+    }
+
+    #[test]
+    fn the_hash_is_the_contracts() {
+        let cache = fixture::validated(|spec| fixture::with_sasl(spec, "creds"));
+        let secrets = secrets(&[("creds", &[("password-file", "u:p")])]);
+        let expected = hex(&Sha256::digest(b"creds\0password-file\0u:p"));
+        assert_eq!(hash(&cache, &secrets), Some(expected));
+    }
+
+    #[test]
+    fn a_missing_key_is_named_and_stops_the_hash() {
+        let cache = fixture::validated(|spec| fixture::with_tls(spec, "certs", true));
+        let secrets = secrets(&[("certs", &[("tls.crt", "c"), ("tls.key", "k")])]);
+        assert_eq!(missing(&cache, &secrets), ["Secret \"certs\" has no key \"ca.crt\": add it"]);
+        assert_eq!(hash(&cache, &secrets), None);
+    }
+}

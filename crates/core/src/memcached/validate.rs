@@ -1,0 +1,211 @@
+//! From a declaration to something that can be built: defaults filled in, contradictions refused.
+
+use k8s_openapi::api::autoscaling::v2::{HorizontalPodAutoscalerBehavior, MetricSpec};
+use memcached_api::Memcached;
+use memcached_api::memcached::spec::{
+    Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, STOCK_EXPORTER, Sasl, SaslMode, Security, Server,
+    Tls, TlsMode,
+};
+
+use crate::memcached::rule::{self, Violation};
+use crate::memcached::settings::Settings;
+use operator_model::image;
+
+/// A declaration that Kubernetes has no reason to refuse the children of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Validated {
+    pub name: String,
+    pub namespace: String,
+    pub uid: String,
+    pub generation: i64,
+    /// The value of the restart trigger, copied to the pods.
+    pub restart_trigger: Option<String>,
+    pub image: String,
+    /// The image's tag.
+    pub version: Option<String>,
+    pub server: Server,
+    pub scale: Scale,
+    pub sasl: Option<SaslPlan>,
+    pub tls: Option<TlsPlan>,
+    pub monitoring: Option<Monitoring>,
+    pub network_policy: Option<NetworkPolicy>,
+    pub paused: bool,
+    /// What is built where the declaration is silent.
+    pub settings: Settings,
+    /// The declaration itself, for what needs no resolving.
+    pub spec: MemcachedSpec,
+}
+
+/// Who decides the number of servers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scale {
+    /// The declaration.
+    Fixed(i32),
+    /// A HorizontalPodAutoscaler.
+    Auto(AutoScale),
+}
+
+/// What the autoscaler is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AutoScale {
+    pub min: i32,
+    pub max: i32,
+    pub metrics: Vec<MetricSpec>,
+    pub behavior: Option<HorizontalPodAutoscalerBehavior>,
+}
+
+/// How clients authenticate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SaslPlan {
+    pub mode: SaslMode,
+    pub secret: String,
+}
+
+/// How connections are encrypted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TlsPlan {
+    pub mode: TlsMode,
+    pub secret: String,
+    pub client_certificates: bool,
+    pub issuer: Option<IssuerRef>,
+}
+
+/// The Secret that cert-manager writes for a cache.
+pub fn issued_secret(cache: &str) -> String {
+    format!("{cache}-tls")
+}
+
+/// Checks every rule; all violations at once, each naming its field. Fills in this version's own defaults.
+pub fn validate(cache: &Memcached) -> Result<Validated, Vec<Violation>> {
+    validate_with(cache, &Settings::default())
+}
+
+/// Checks every rule, and fills in these defaults where the declaration is silent.
+pub fn validate_with(cache: &Memcached, settings: &Settings) -> Result<Validated, Vec<Violation>> {
+    let name = cache.metadata.name.clone().unwrap_or_default();
+    let violations = rule::check(&name, &cache.spec);
+    if !violations.is_empty() {
+        return Err(violations);
+    }
+    let annotations = cache.metadata.annotations.as_ref();
+    let image = resolve_image(&cache.spec, settings);
+    let security = cache.spec.security.clone().unwrap_or_default();
+    let Security { pod_security_context: _, container_security_context: _, sasl, tls, network_policy } = security;
+    Ok(Validated {
+        namespace: cache.metadata.namespace.clone().unwrap_or_default(),
+        uid: cache.metadata.uid.clone().unwrap_or_default(),
+        generation: cache.metadata.generation.unwrap_or_default(),
+        restart_trigger: annotations.and_then(|all| all.get(memcached_api::label::RESTART_TRIGGER).cloned()),
+        version: image::tag(&image).map(str::to_owned),
+        image,
+        server: cache.spec.memcached.clone().unwrap_or_default(),
+        scale: resolve_scale(&cache.spec),
+        sasl: sasl.and_then(resolve_sasl),
+        tls: tls.and_then(|tls| resolve_tls(&name, tls)),
+        monitoring: cache.spec.monitoring.clone().filter(|monitoring| monitoring.enabled),
+        network_policy: network_policy.filter(|policy| policy.enabled),
+        paused: cache.spec.paused.unwrap_or(false),
+        settings: settings.clone(),
+        spec: cache.spec.clone(),
+        name,
+    })
+}
+
+fn resolve_image(spec: &MemcachedSpec, settings: &Settings) -> String {
+    match (&spec.version, &spec.image) {
+        // A defaulted image gives way to a version.
+        (Some(version), _) => format!("memcached:{version}"),
+        (None, Some(image)) if !image.is_empty() => image.clone(),
+        (None, _) => settings.image.clone(),
+    }
+}
+
+fn resolve_scale(spec: &MemcachedSpec) -> Scale {
+    let Some(Autoscaling { enabled: true, min_replicas, max_replicas, metrics, behavior }) = spec.autoscaling.clone()
+    else {
+        return Scale::Fixed(spec.replicas.unwrap_or(1));
+    };
+    let min = min_replicas.unwrap_or(1);
+    Scale::Auto(AutoScale { min, max: max_replicas.unwrap_or(min), metrics, behavior })
+}
+
+fn resolve_sasl(sasl: Sasl) -> Option<SaslPlan> {
+    let Sasl { enabled, mode, credentials_secret_ref } = sasl;
+    enabled.then(|| SaslPlan { mode, secret: credentials_secret_ref.unwrap_or_default().name })
+}
+
+fn resolve_tls(cache: &str, tls: Tls) -> Option<TlsPlan> {
+    let Tls { enabled, mode, certificate_secret_ref, issuer_ref, enable_client_cert } = tls;
+    let default = if enable_client_cert { TlsMode::Required } else { TlsMode::Alongside };
+    let named = certificate_secret_ref.map(|secret| secret.name).filter(|name| !name.is_empty());
+    enabled.then(|| TlsPlan {
+        mode: mode.unwrap_or(default),
+        secret: named.unwrap_or_else(|| issued_secret(cache)),
+        client_certificates: enable_client_cert,
+        issuer: issuer_ref,
+    })
+}
+
+impl Validated {
+    /// The exporter's image.
+    pub fn exporter_image(&self) -> Option<&str> {
+        let monitoring = self.monitoring.as_ref()?;
+        if self.is_exported_by_agent() {
+            return Some(&self.settings.agent_image);
+        }
+        Some(
+            monitoring
+                .exporter_image
+                .as_deref()
+                .filter(|image| !image.is_empty())
+                .unwrap_or(&self.settings.exporter_image),
+        )
+    }
+
+    /// Whether our own exporter takes the stock one's place, which cannot log in.
+    pub fn is_exported_by_agent(&self) -> bool {
+        let Some(monitoring) = &self.monitoring else { return false };
+        let named = monitoring.exporter_image.as_deref().filter(|image| !image.is_empty());
+        self.sasl.is_some() && named.is_none_or(|image| image == STOCK_EXPORTER)
+    }
+
+    /// How many servers the declaration asks for; none where an autoscaler decides.
+    pub fn fixed_replicas(&self) -> Option<i32> {
+        match self.scale {
+            Scale::Fixed(count) => Some(count),
+            Scale::Auto(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memcached::fixture;
+    use crate::memcached::settings::DEFAULT_IMAGE;
+
+    #[test]
+    fn an_empty_declaration_is_one_server_of_the_default_image() {
+        let cache = fixture::validated(|_| {});
+        assert_eq!(cache.image, "memcached:1.6");
+        assert_eq!(cache.version.as_deref(), Some("1.6"));
+        assert_eq!(cache.scale, Scale::Fixed(1));
+    }
+
+    #[test]
+    fn a_version_is_an_image_and_a_defaulted_image_gives_way() {
+        let cache = fixture::validated(|spec| {
+            spec.version = Some("1.6.45".into());
+            spec.image = Some(DEFAULT_IMAGE.into());
+        });
+        assert_eq!(cache.image, "memcached:1.6.45");
+    }
+
+    #[test]
+    fn client_certificates_require_tls() {
+        let cache = fixture::validated(|spec| fixture::with_tls(spec, "certs", true));
+        assert_eq!(cache.tls.unwrap().mode, TlsMode::Required);
+        let cache = fixture::validated(|spec| fixture::with_tls(spec, "certs", false));
+        assert_eq!(cache.tls.unwrap().mode, TlsMode::Alongside);
+    }
+}

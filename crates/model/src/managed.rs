@@ -1,0 +1,109 @@
+//! Managed fields: which are ours, and how a predecessor's become ours.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kube_core::{DynamicObject, ResourceExt};
+use serde_json::{Map, Value, json};
+
+/// Our entry: what we applied to the object itself.
+pub fn applied<'a>(object: &'a DynamicObject, manager: &str) -> Option<&'a Value> {
+    let is_ours = |entry: &&ManagedFieldsEntry| {
+        entry.manager.as_deref() == Some(manager)
+            && entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref().unwrap_or_default().is_empty()
+    };
+    object.managed_fields().iter().find(is_ours)?.fields_v1.as_ref().map(|fields| &fields.0)
+}
+
+/// Whether we applied a field, by its path (`["spec", "replicas"]`).
+pub fn owns_field(object: &DynamicObject, manager: &str, path: &[&str]) -> bool {
+    let mut fields = applied(object, manager);
+    for step in path {
+        fields = fields.and_then(|fields| fields.get(format!("f:{step}")));
+    }
+    fields.is_some()
+}
+
+/// The patch that turns what predecessors wrote by update into what we applied; none if there is nothing to turn.
+pub fn take_over(object: &DynamicObject, manager: &str, predecessors: &[String]) -> Option<json_patch::Patch> {
+    let is_theirs = |entry: &ManagedFieldsEntry| {
+        entry.operation.as_deref() == Some("Update")
+            && entry.subresource.as_deref().unwrap_or_default().is_empty()
+            && entry.manager.as_ref().is_some_and(|name| predecessors.contains(name))
+    };
+    let (theirs, mut rest): (Vec<_>, Vec<_>) = object.managed_fields().iter().cloned().partition(is_theirs);
+    let first = theirs.first()?.clone();
+    let mut fields = Value::Object(Map::new());
+    for entry in theirs.iter().filter_map(|entry| entry.fields_v1.as_ref()) {
+        merge(&mut fields, &entry.0);
+    }
+    let own = rest.iter().position(|entry| {
+        entry.manager.as_deref() == Some(manager)
+            && entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref().unwrap_or_default().is_empty()
+    });
+    if let Some(entry) = own.map(|index| rest.remove(index)) {
+        merge(&mut fields, &entry.fields_v1.map(|fields| fields.0).unwrap_or_default());
+    }
+    let mut entry = serde_json::to_value(first).ok()?;
+    if let Some(map) = entry.as_object_mut() {
+        map.insert("manager".into(), json!(manager));
+        map.insert("operation".into(), json!("Apply"));
+        map.insert("fieldsV1".into(), fields);
+    }
+    let mut entries: Vec<Value> = rest.iter().filter_map(|entry| serde_json::to_value(entry).ok()).collect();
+    entries.push(entry);
+    let patch = json!([
+        {"op": "test", "path": "/metadata/resourceVersion", "value": object.resource_version()},
+        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+    ]);
+    serde_json::from_value(patch).ok()
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    if let (Value::Object(into), Value::Object(from)) = (into, from) {
+        for (key, value) in from {
+            merge(into.entry(key).or_insert_with(|| Value::Object(Map::new())), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(entries: &Value) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_field_is_ours_if_we_applied_it() {
+        let object = object(&json!([
+            {"manager": "us", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+            {"manager": "hpa", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:other": {}}}},
+        ]));
+        assert!(owns_field(&object, "us", &["spec", "replicas"]));
+        assert!(!owns_field(&object, "us", &["spec", "other"]));
+        assert!(!owns_field(&object, "hpa", &["spec", "other"]));
+    }
+
+    #[test]
+    fn a_predecessors_update_becomes_our_apply_and_others_stay() {
+        let object = object(&json!([
+            {"manager": "old", "operation": "Update", "fieldsV1": {"f:spec": {"f:a": {}}}},
+            {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:metadata": {}}},
+            {"manager": "old", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}},
+        ]));
+        let patch = serde_json::to_value(take_over(&object, "us", &["old".into()]).unwrap()).unwrap();
+        assert_eq!(patch[0]["value"], "7");
+        let entries = patch[1]["value"].as_array().unwrap();
+        assert_eq!(entries.len(), 3);
+        assert_eq!(entries[2]["manager"], "us");
+        assert_eq!(entries[2]["operation"], "Apply");
+        assert_eq!(entries[2]["fieldsV1"], json!({"f:spec": {"f:a": {}}}));
+        assert!(take_over(&object, "us", &["nobody".into()]).is_none());
+    }
+}
