@@ -6,6 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use operator_model::problem::Class;
+
 /// The first pause of [`Class::Retry`]; it doubles up to [`RETRY_MOST`].
 const RETRY_FIRST: Duration = Duration::from_millis(500);
 const RETRY_MOST: Duration = Duration::from_secs(5 * 60);
@@ -16,23 +18,11 @@ const BUG: Duration = Duration::from_secs(5 * 60);
 /// The part of a pause that an object's jitter may take away.
 const JITTER: f64 = 0.2;
 
-/// What an error asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// It may go away by itself: try again, ever more slowly.
-    Retry,
-    /// Something is not there yet that others bring: look again now and then.
-    Wait,
-    /// The declaration has to change: a watch will tell, a slow look is for what no watch tells.
-    Invalid,
-    /// We are wrong: keep quiet, but do not give up.
-    Bug,
-}
-
 /// The failures of objects, by key.
 ///
 /// ```
-/// use operator_kit::backoff::{Backoff, Class};
+/// use operator_kit::backoff::Backoff;
+/// use operator_model::problem::Class;
 ///
 /// let backoff = Backoff::default();
 /// let first = backoff.next("default/cache", Class::Retry);
@@ -59,24 +49,29 @@ impl Backoff {
 
     /// The object succeeded, or is gone.
     pub fn reset(&self, key: &str) {
-        self.failures().remove(key);
+        self.failed().remove(key);
     }
 
     /// What made objects fail is over for all of them.
     pub fn reset_all(&self) {
-        self.failures().clear();
+        self.failed().clear();
+    }
+
+    /// How often an object has failed in a row.
+    pub fn failures(&self, key: &str) -> u32 {
+        self.failed().get(key).copied().unwrap_or(0)
     }
 
     /// The number of failures before this one, which is counted.
     fn count(&self, key: &str) -> u32 {
-        let mut failures = self.failures();
+        let mut failures = self.failed();
         let count = failures.entry(key.to_owned()).or_default();
         let before = *count;
         *count = before.saturating_add(1);
         before
     }
 
-    fn failures(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+    fn failed(&self) -> MutexGuard<'_, HashMap<String, u32>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,6 +155,6 @@ mod tests {
         let backoff = Backoff::default();
         backoff.next("default/gone", Class::Retry);
         backoff.reset("default/gone");
-        assert!(backoff.failures().is_empty());
+        assert!(backoff.failed().is_empty());
     }
 }

@@ -5,13 +5,21 @@
 #![deny(missing_docs)]
 
 pub mod admin;
-pub mod apply;
 pub mod backoff;
 pub mod certificate;
+pub mod children;
+pub mod controller;
+pub mod event;
 pub mod lease;
 pub mod metrics;
 pub mod reference;
 pub mod shutdown;
+pub mod status;
+pub mod task;
 pub mod telemetry;
 pub mod watch;
 pub mod webhook;
+
+/// How long a request may take. A write must be over before another process could lead: this is the lease's duration
+/// less its renew deadline.
+pub const REQUEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);

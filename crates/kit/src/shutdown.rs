@@ -4,7 +4,7 @@
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What a process says when it was ended by a second signal, as a shell would.
 const INTERRUPTED: i32 = 130;
@@ -27,39 +27,39 @@ const INTERRUPTED: i32 = 130;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Shutdown {
-    requested: watch::Receiver<bool>,
+    token: CancellationToken,
 }
 
 impl Shutdown {
     /// Waits until the end is asked for.
     pub async fn requested(&self) {
-        // An error means that the trigger is gone: nobody is left who could ask, so this is the end too.
-        self.requested.clone().wait_for(|requested| *requested).await.ok();
+        self.token.cancelled().await;
     }
 
     /// Whether the end was asked for.
     pub fn is_requested(&self) -> bool {
-        *self.requested.borrow() || self.requested.has_changed().is_err()
+        self.token.is_cancelled()
     }
 }
 
-/// What asks for the end; dropping it asks too.
+/// What asks for the end; dropping it asks too, since nobody would be left who could.
 #[derive(Debug)]
 pub struct Trigger {
-    requested: watch::Sender<bool>,
+    token: CancellationToken,
+    _guard: DropGuard,
 }
 
 impl Trigger {
     /// Asks for the end.
     pub fn fire(&self) {
-        self.requested.send_replace(true);
+        self.token.cancel();
     }
 }
 
 /// A token, and what sets it off: for a part that has to end before or after the others.
 pub fn channel() -> (Trigger, Shutdown) {
-    let (sender, receiver) = watch::channel(false);
-    (Trigger { requested: sender }, Shutdown { requested: receiver })
+    let token = CancellationToken::new();
+    (Trigger { token: token.clone(), _guard: token.clone().drop_guard() }, Shutdown { token })
 }
 
 /// A token that SIGTERM or SIGINT sets off.

@@ -1,176 +1,148 @@
-//! Watches on children: what the cluster has, and whom to wake when it changes.
-//!
-//! A kind that the cluster lacks is looked for again and again: installed later, it is picked up without a restart.
+//! Watches that never end and never fail in silence: what goes wrong is logged, counted and shown in readiness.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
-use kube::api::DynamicObject;
-use kube::core::ApiResource;
-use kube::runtime::reflector::{ObjectRef, Store, reflector, store::Writer};
-use kube::runtime::watcher::{self, watcher};
-use kube::{Api, Client};
-use tokio::sync::mpsc::UnboundedSender;
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Resource};
+use operator_model::resource::ResourceType;
+use serde::de::DeserializeOwned;
 
-use crate::shutdown::Shutdown;
+use crate::metrics::Metrics;
+use crate::telemetry::Chain;
 
-/// How long until a kind that is missing is looked for again.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How long until a kind that the cluster lacks is asked for again.
+const MISSING_KIND_INTERVAL: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Namespace and name of an object to look at again.
+/// How a kind's API is addressed.
+pub fn api_resource(resource: ResourceType) -> ApiResource {
+    let kind = GroupVersionKind::gvk(resource.group, resource.version, resource.kind);
+    ApiResource::from_gvk_with_plural(&kind, resource.plural)
+}
+
+/// Namespace and name.
 pub type Key = (String, String);
 
-/// Finds out whom an object concerns.
-pub type Route = fn(&DynamicObject) -> Option<Key>;
-
-/// What the cluster has of one kind, as far as it carries our labels.
-#[derive(Clone)]
-pub struct Watched {
-    resource: ApiResource,
-    stores: Arc<BTreeMap<Option<String>, Scope>>,
+/// The watches that fail now, and why; clones are the same list.
+#[derive(Debug, Clone)]
+pub struct WatchHealth {
+    failing: Arc<Mutex<BTreeMap<String, String>>>,
+    metrics: Metrics,
 }
 
-#[derive(Clone)]
-struct Scope {
-    store: Store<DynamicObject>,
-    is_synced: Arc<AtomicBool>,
-    is_absent: Arc<AtomicBool>,
-}
+impl WatchHealth {
+    /// Nothing fails yet; failures are counted in `metrics`.
+    pub fn new(metrics: Metrics) -> Self {
+        Self { failing: Arc::default(), metrics }
+    }
 
-/// What to watch.
-pub struct Watch {
-    /// The kind.
-    pub resource: ApiResource,
-    /// Only objects with these labels.
-    pub labels: String,
-    /// The namespaces; none means all.
-    pub namespaces: Vec<String>,
-    /// Whom to wake.
-    pub route: Route,
-}
+    /// Every watch that cannot be started, and why.
+    pub fn check(&self) -> Result<(), String> {
+        let failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        if failing.is_empty() {
+            return Ok(());
+        }
+        Err(failing.iter().map(|(watch, why)| format!("{watch}: {why}")).collect::<Vec<_>>().join("; "))
+    }
 
-impl Watch {
-    /// Starts watching; `wake` gets whomever a change concerns.
-    pub fn start(self, client: &Client, wake: &UnboundedSender<Key>, shutdown: &Shutdown) -> Watched {
-        let scopes: Vec<Option<String>> =
-            if self.namespaces.is_empty() { vec![None] } else { self.namespaces.iter().cloned().map(Some).collect() };
-        let start = |namespace: Option<String>| {
-            let api = match &namespace {
-                Some(name) => Api::namespaced_with(client.clone(), name, &self.resource),
-                None => Api::all_with(client.clone(), &self.resource),
-            };
-            let writer = Writer::new(self.resource.clone());
-            let scope = Scope { store: writer.as_reader(), is_synced: Arc::default(), is_absent: Arc::default() };
-            let follow = follow(api, self.labels.clone(), self.route, writer, scope.clone(), wake.clone());
-            let shutdown = shutdown.clone();
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = follow => {}
-                    () = shutdown.requested() => {}
-                }
-            });
-            (namespace, scope)
-        };
-        let stores = Arc::new(scopes.into_iter().map(start).collect());
-        Watched { resource: self.resource, stores }
+    /// The watch fails; one that was interrupted and goes on by itself is no failure yet.
+    fn failed(&self, watch: &WatchName, error: &watcher::Error) {
+        self.metrics.watch_failed(watch.kind);
+        let text = Chain(error).to_string();
+        if !is_refused(error) {
+            tracing::debug!(%watch, error = text, "watch interrupted");
+            return;
+        }
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = failing.insert(watch.to_string(), text.clone());
+        if before.as_deref() != Some(&text) {
+            tracing::warn!(%watch, error = text, "watch failed; objects of this kind are not seen until it works");
+        }
+    }
+
+    fn recovered(&self, watch: &WatchName) {
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        if failing.remove(&watch.to_string()).is_some() {
+            tracing::info!(%watch, "watch works again");
+        }
     }
 }
 
-async fn follow(
-    api: Api<DynamicObject>,
-    labels: String,
-    route: Route,
-    writer: Writer<DynamicObject>,
-    scope: Scope,
-    wake: UnboundedSender<Key>,
-) {
-    let config = watcher::Config::default().labels(&labels);
-    let absent = Arc::clone(&scope.is_absent);
-    let events = watcher(api, config).then(move |event| {
-        let absent = Arc::clone(&absent);
-        async move {
-            match &event {
-                // The beginning of a list says nothing about its end.
-                Ok(watcher::Event::Init) => {}
-                Ok(_) => absent.store(false, Ordering::Relaxed),
-                Err(error) => {
-                    let is_absent = is_missing_kind(error);
-                    absent.store(is_absent, Ordering::Relaxed);
-                    // Without a pause a missing kind would be asked for in a loop.
-                    tokio::time::sleep(if is_absent { LOOK_AGAIN } else { Duration::from_secs(1) }).await;
-                }
-            }
-            event
+/// What a watch is on, for people.
+#[derive(Debug, Clone)]
+pub struct WatchName {
+    /// The kind.
+    pub kind: &'static str,
+    /// The namespace; none means all.
+    pub namespace: Option<String>,
+}
+
+impl std::fmt::Display for WatchName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "watch on {} in {namespace}", self.kind),
+            None => write!(f, "watch on {}", self.kind),
         }
-    });
-    let mut events = std::pin::pin!(reflector(writer, events));
-    let mut concerned = BTreeSet::new();
+    }
+}
+
+/// Follows a watch for ever. `handle` gets every event; `missing` is told whether the cluster lacks the kind, if that
+/// is allowed.
+pub async fn follow<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    name: WatchName,
+    health: WatchHealth,
+    missing: Option<impl Fn(bool)>,
+    mut handle: impl FnMut(Event<K>),
+) where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let mut events = std::pin::pin!(watcher(api, config));
+    let mut pause = FIRST_PAUSE;
     while let Some(event) = events.next().await {
         match event {
-            Ok(watcher::Event::InitDone) => {
-                scope.is_synced.store(true, Ordering::Relaxed);
-                // Also those whose objects went while nobody watched.
-                for key in &concerned {
-                    wake.send(Key::clone(key)).ok();
+            Ok(event) => {
+                // The beginning of a list says nothing about its end.
+                if !matches!(event, Event::Init) {
+                    pause = FIRST_PAUSE;
+                    health.recovered(&name);
+                    missing.iter().for_each(|missing| missing(false));
                 }
-                concerned = scope.store.state().iter().filter_map(|object| route(object)).collect();
+                handle(event);
             }
-            Ok(watcher::Event::InitApply(object)) => concerned.extend(route(&object)),
-            Ok(watcher::Event::Apply(object) | watcher::Event::Delete(object)) => {
-                if let Some(key) = route(&object) {
-                    concerned.insert(key.clone());
-                    wake.send(key).ok();
+            Err(error) => {
+                let is_missing = missing.is_some() && is_missing_kind(&error);
+                missing.iter().for_each(|missing| missing(is_missing));
+                if is_missing {
+                    tokio::time::sleep(MISSING_KIND_INTERVAL).await;
+                    continue;
                 }
+                health.failed(&name, &error);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            Ok(watcher::Event::Init) => {}
-            Err(error) => tracing::debug!(%error, "watch failed; trying again"),
         }
     }
+}
+
+/// Whether a watch could not be started: the kind is missing, or its list is refused.
+fn is_refused(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::InitialListFailed(_) | watcher::Error::WatchStartFailed(_))
 }
 
 fn is_missing_kind(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code == 404,
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code == 404,
+        watcher::Error::WatchError(status) => status.code == 404,
         _ => false,
-    }
-}
-
-impl Watched {
-    /// The object of that name, if it is known.
-    pub fn get(&self, namespace: &str, name: &str) -> Option<DynamicObject> {
-        let scope = self.scope(namespace)?;
-        let key = ObjectRef::new_with(name, self.resource.clone()).within(namespace);
-        scope.store.get(&key).map(|object| (*object).clone())
-    }
-
-    /// All known objects of a namespace.
-    pub fn list(&self, namespace: &str) -> Vec<Arc<DynamicObject>> {
-        let all = self.scope(namespace).map(|scope| scope.store.state()).unwrap_or_default();
-        all.into_iter().filter(|object| object.metadata.namespace.as_deref() == Some(namespace)).collect()
-    }
-
-    /// The kind.
-    pub fn resource(&self) -> &ApiResource {
-        &self.resource
-    }
-
-    /// Whether everything there is has been seen once, or the kind does not exist.
-    pub fn is_synced(&self) -> bool {
-        self.stores.values().all(|scope| scope.is_synced.load(Ordering::Relaxed) || self.is_absent())
-    }
-
-    /// Whether the cluster lacks this kind.
-    pub fn is_absent(&self) -> bool {
-        self.stores.values().any(|scope| scope.is_absent.load(Ordering::Relaxed))
-    }
-
-    fn scope(&self, namespace: &str) -> Option<&Scope> {
-        self.stores.get(&Some(namespace.to_owned())).or_else(|| self.stores.get(&None))
     }
 }

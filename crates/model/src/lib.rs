@@ -4,6 +4,7 @@
 
 #![deny(missing_docs)]
 
+pub mod condition;
 pub mod diff;
 pub mod difference;
 pub mod image;

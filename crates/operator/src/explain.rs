@@ -41,10 +41,10 @@ pub fn explain(explain: &Explain, settings: &Settings) -> Result<(), Box<dyn Err
         format!("the declaration cannot work:{}", lines.concat())
     })?;
     let in_force = revision::decide(&validated, None, &[], None);
-    let resources = build::build(&validated, &in_force.template, validated.fixed_replicas());
+    let resources = build::build_children(&validated, &in_force.template, validated.fixed_replicas());
     let mut text = String::new();
-    for child in &resources.wanted {
-        writeln!(text, "---\n{}", serde_saphyr::to_string(&child.object)?.trim_end())?;
+    for object in resources.values() {
+        writeln!(text, "---\n{}", serde_saphyr::to_string(object)?.trim_end())?;
     }
     for (name, keys) in secret::mounted(&validated) {
         writeln!(text, "# needs Secret {name} with the keys {}", keys.join(", "))?;

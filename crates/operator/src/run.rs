@@ -3,15 +3,21 @@
 use std::error::Error;
 
 use kube::{Client, Config};
+use memcached_api::label;
 use memcached_core::memcached::Settings;
 use operator_kit::admin::{Certificate, Protection, Readiness, serve_health, serve_metrics};
+use operator_kit::controller::{self, Controllers};
 use operator_kit::lease::{self, Leadership, LeaseConfig};
 use operator_kit::metrics::Metrics;
 use operator_kit::shutdown::{self, Shutdown};
-use operator_kit::telemetry;
+use operator_kit::{task, telemetry};
 
 use crate::args::Operator;
-use crate::{NAME, memcached, webhook};
+use crate::memcached::MemcachedKind;
+use crate::{NAME, webhook};
+
+/// Field managers under which the other operator wrote the same objects.
+const PREDECESSORS: [&str; 2] = ["manager", "memcached-operator"];
 
 /// Runs until a signal says stop.
 pub fn run(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Error>> {
@@ -32,14 +38,21 @@ async fn serve(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Er
         protection(&operator, &client),
         shutdown.clone(),
     )?;
-    // The lease is given up last, when nobody writes any more.
+    // The lease is released last, when nobody writes any more.
     let (resign, resigned) = shutdown::channel();
     let (leadership, election) = stand(&operator, config, resigned)?;
     metrics.show_leadership(leadership.clone());
     let admission = webhook::serve(&operator, client.clone(), &metrics, leadership.clone(), &readiness, &shutdown)?;
 
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?operator.watch_namespaces, "starting");
-    memcached::run(&operator, settings, client, metrics, leadership, readiness, shutdown).await;
+    let (tasks, mut failures) = task::tasks();
+    let controllers = Controllers::new(settings_of(&operator), client, metrics.clone(), leadership, readiness, tasks)
+        .with(MemcachedKind::new(settings.clone(), &metrics));
+    tokio::select! {
+        () = controllers.run(shutdown) => {}
+        // Half an operator that looks healthy is worse than none: the kubelet starts a new one.
+        failure = failures.first() => return Err(failure.into()),
+    }
     resign.fire();
     if let Some(election) = election {
         tracing::info!(end = ?election.await?, "leadership ended");
@@ -51,6 +64,18 @@ async fn serve(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Er
         server.ended().await?;
     }
     Ok(())
+}
+
+/// How the controllers work, by the flags.
+fn settings_of(operator: &Operator) -> controller::Config {
+    controller::Config {
+        manager: NAME,
+        predecessors: &PREDECESSORS,
+        labels: format!("{}={}", label::MANAGED_BY, label::MANAGED_BY_VALUE),
+        namespaces: operator.watch_namespaces.clone(),
+        concurrency: operator.concurrency.into(),
+        resync: operator.resync_interval.0,
+    }
 }
 
 type Election = tokio::task::JoinHandle<lease::LeadershipEnd>;

@@ -1,5 +1,10 @@
 //! Reasons of conditions and Events: a closed set, never variable text.
 
+pub use operator_model::reason::{
+    API_UNAVAILABLE, CONFLICT, CONTESTED, INVALID, KIND_MISSING, NAME_TAKEN, REFUSED, SECRET_NOT_FOUND,
+    SECRET_UNREADABLE,
+};
+
 /// `Available` is true.
 pub const AVAILABLE: &str = "Available";
 /// `Available` is false.
@@ -10,18 +15,6 @@ pub const PROGRESSING: &str = "Progressing";
 pub const PROGRESSING_COMPLETE: &str = "ProgressingComplete";
 /// `Degraded` is true: fewer servers are ready than wanted; the message says why.
 pub const DEGRADED: &str = "Degraded";
-/// `Degraded` is true: a Secret that the cache refers to is missing.
-pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
-/// `Degraded` is true: a Secret that the cache refers to cannot be read.
-pub const SECRET_UNREADABLE: &str = "SecretUnreadable";
-/// `Degraded` is true: the declaration cannot work.
-pub const INVALID: &str = "Invalid";
-/// `Degraded` is true: an object of that name belongs to somebody else.
-pub const NAME_TAKEN: &str = "NameTaken";
-/// `Degraded` is true: the API server refused a child.
-pub const REFUSED: &str = "Refused";
-/// `Degraded` is true: a kind that the declaration asks for is not installed.
-pub const KIND_MISSING: &str = "KindMissing";
 /// `Degraded` is false.
 pub const NOT_DEGRADED: &str = "NotDegraded";
 /// `Ready` is true.

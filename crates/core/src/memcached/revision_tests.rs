@@ -1,7 +1,7 @@
 use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec, Server};
 
 use super::*;
-use crate::memcached::build::{Kind, build};
+use crate::memcached::build::{Child, build_children};
 use crate::memcached::fixture::{validated, with_sasl};
 
 fn annotations(template: &PodTemplateSpec) -> std::collections::BTreeMap<String, String> {
@@ -96,13 +96,8 @@ fn what_does_not_shape_pods_changes_no_template() {
 fn another_operators_template_is_taken_as_it_stands() {
     let cache = validated(|_| {});
     let template = decide(&cache, None, &[], None).template;
-    let resources = build(&cache, &template, Some(1));
-    let mut deployed: Deployment = resources
-        .wanted
-        .into_iter()
-        .find(|child| child.kind == Kind::Deployment)
-        .map(|child| serde_json::from_value(child.object).unwrap())
-        .unwrap();
+    let mut children = build_children(&cache, &template, Some(1));
+    let mut deployed: Deployment = serde_json::from_value(children.remove(&Child::Deployment).unwrap()).unwrap();
     let pod = deployed.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
     pod.security_context = None;
     let in_force = decide(&cache, None, &[], Some(&deployed));

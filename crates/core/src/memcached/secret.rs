@@ -1,10 +1,11 @@
 //! The Secrets a cache refers to: which keys are mounted, and a hash over their values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use memcached_api::Memcached;
 use sha2::{Digest, Sha256};
 
-use crate::memcached::validate::Validated;
+use crate::memcached::validate::{Validated, issued_secret};
 
 /// The key with names and passwords.
 pub const PASSWORD_FILE: &str = "password-file";
@@ -33,6 +34,21 @@ pub fn mounted(cache: &Validated) -> BTreeMap<String, Vec<&'static str>> {
         keys.sort_unstable();
     }
     mounted
+}
+
+/// The names of the Secrets that a spec refers to, whether the rest of it can work or not.
+pub fn referenced(cache: &Memcached) -> BTreeSet<String> {
+    let Some(security) = &cache.spec.security else { return BTreeSet::new() };
+    let sasl = security.sasl.as_ref().filter(|sasl| sasl.enabled);
+    let tls = security.tls.as_ref().filter(|tls| tls.enabled);
+    let issued = tls.filter(|tls| tls.issuer_ref.is_some());
+    let issued = issued.map(|_| issued_secret(cache.metadata.name.as_deref().unwrap_or_default()));
+    let named = [
+        sasl.and_then(|sasl| sasl.credentials_secret_ref.as_ref()),
+        tls.and_then(|tls| tls.certificate_secret_ref.as_ref()),
+    ];
+    let named = named.into_iter().flatten().map(|secret| secret.name.clone());
+    named.chain(issued).filter(|name| !name.is_empty()).collect()
 }
 
 /// What is missing, in words: a Secret, or a key of one. Of a Secret that could not be looked at, nothing is known.

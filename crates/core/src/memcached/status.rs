@@ -7,8 +7,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use memcached_api::memcached::MemcachedStatus;
 use memcached_api::memcached::reason;
 use memcached_api::{condition, label};
+use operator_model::image;
+use operator_model::problem::Problem;
+use operator_model::resource::{Applied, DEPLOYMENT, Resources};
 
 use crate::memcached::build::labels;
+use crate::memcached::observed::Observed;
+use crate::memcached::validate::Validated;
 
 #[path = "workload.rs"]
 mod workload;
@@ -34,11 +39,34 @@ pub struct Facts {
     pub newer_defaults: Vec<String>,
 }
 
-/// Something that is not as declared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    pub reason: &'static str,
-    pub message: String,
+impl Facts {
+    /// What is known of a cache after its children were applied.
+    pub fn of(
+        observed: &Observed,
+        validated: Option<&Validated>,
+        applied: &Resources<Applied>,
+        newer_defaults: Vec<String>,
+    ) -> Self {
+        let cache = &observed.cache;
+        let name = cache.metadata.name.clone().unwrap_or_default();
+        let written = applied.get(DEPLOYMENT, &name).and_then(|object| object.clone().try_parse().ok());
+        let seen = cache.status.as_ref().and_then(|old| old.observed_generation);
+        Self {
+            namespace: cache.metadata.namespace.clone().unwrap_or_default(),
+            // What was not even begun has not been seen.
+            generation: seen.filter(|_| !applied.is_begun()).or(cache.metadata.generation).unwrap_or_default(),
+            version: validated
+                .and_then(|valid| valid.version.clone())
+                .or_else(|| cache.spec.image.as_deref().and_then(image::tag).map(str::to_owned)),
+            replicas: validated.and_then(|valid| valid.spec.replicas.and(valid.fixed_replicas())),
+            deployment: written.or_else(|| observed.own_deployment().cloned()),
+            pods: observed.pods.clone(),
+            problems: applied.problems().filter(|problem| !problem.is_transient).cloned().collect(),
+            paused: cache.spec.paused.unwrap_or(false),
+            newer_defaults,
+            name,
+        }
+    }
 }
 
 /// How many differences are told one by one.
@@ -168,11 +196,12 @@ fn degraded(facts: &Facts, workload: &Workload) -> Degradation {
 
 /// Who has to act comes first: what the user wrote, what the user has to bring, what others hold, what will pass.
 fn rank(reason: &str) -> usize {
-    const ORDER: [&str; 6] = [
+    const ORDER: [&str; 7] = [
         reason::INVALID,
         reason::SECRET_NOT_FOUND,
         reason::SECRET_UNREADABLE,
         reason::NAME_TAKEN,
+        reason::CONTESTED,
         reason::REFUSED,
         reason::KIND_MISSING,
     ];

@@ -116,7 +116,7 @@ fn an_autoscaler_decides_what_is_desired() {
 
 #[test]
 fn problems_are_told_worst_first() {
-    let problem = |reason, message: &str| Problem { reason, message: message.into() };
+    let problem = |reason, message: &str| Problem::new(reason, message, None);
     let problems = vec![problem(reason::SECRET_NOT_FOUND, "no Secret"), problem(reason::REFUSED, "quota")];
     let facts = Facts { problems, ..facts(Some(1), Some(deployment(1, (1, 1), 1, 1, 1))) };
     let status = status(None, &facts, NOW);
@@ -144,7 +144,7 @@ fn newer_defaults_are_announced_with_the_way_to_take_them() {
 
 #[test]
 fn whoever_has_to_act_comes_first_whatever_was_found_first() {
-    let problem = |reason| Problem { reason, message: format!("about {reason}") };
+    let problem = |reason| Problem::new(reason, format!("about {reason}"), None);
     let found = [reason::KIND_MISSING, reason::NAME_TAKEN, reason::SECRET_NOT_FOUND];
     let facts = Facts { problems: found.map(problem).into(), ..facts(Some(1), Some(deployment(1, (1, 1), 1, 1, 1))) };
     let status = status(None, &facts, NOW);
@@ -154,7 +154,7 @@ fn whoever_has_to_act_comes_first_whatever_was_found_first() {
 
 #[test]
 fn a_declaration_that_cannot_work_is_no_progress() {
-    let invalid = Problem { reason: reason::INVALID, message: "no".into() };
+    let invalid = Problem::new(reason::INVALID, "no", None);
     let status = status(None, &Facts { problems: vec![invalid], ..facts(Some(1), None) }, NOW);
     assert_eq!(shown(&status)[1], "Progressing=False/ProgressingComplete");
     assert_eq!(status.phase.as_deref(), Some("Invalid"));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memcached_core::memcached::Validated;
-use memcached_core::memcached::build::Kind;
+use memcached_core::memcached::build::Child;
 use serde_json::{Value, json};
 
 use crate::fixture::{accepted, children, merged};
@@ -42,9 +42,9 @@ fn flattened(cache: &Validated) -> BTreeMap<String, String> {
     let mut flat = BTreeMap::new();
     for (kind, object) in children(cache) {
         match kind {
-            Kind::Revision => {}
+            Child::Revision => {}
             // These two are always there: what is inside them matters. Of others it matters that they are.
-            Kind::Deployment | Kind::Service => flatten(format!("{kind:?}"), &object, &mut flat),
+            Child::Deployment | Child::Service => flatten(format!("{kind:?}"), &object, &mut flat),
             _ => {
                 flat.insert(format!("{kind:?}"), "whole".into());
                 flatten(format!("{kind:?}"), &object, &mut flat);
@@ -87,7 +87,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// The children that a change adds, without what is in them: snapshots show that.
-pub fn without_insides_of(kind: Kind, mut lines: Vec<String>) -> Vec<String> {
+pub fn without_insides_of(kind: Child, mut lines: Vec<String>) -> Vec<String> {
     let inside = format!("{kind:?}.");
     lines.retain(|line| !line.trim_start_matches(['+', '-', ' ']).starts_with(&inside));
     lines

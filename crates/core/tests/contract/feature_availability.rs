@@ -1,6 +1,6 @@
 //! Rows of the contract's spec table: spreading, budgets, shutdown, rollout.
 
-use memcached_core::memcached::build::Kind;
+use memcached_core::memcached::build::Child;
 use serde_json::{Value, json};
 
 use crate::diff::{changes, changes_on, without_insides_of};
@@ -96,7 +96,7 @@ fn a_budget_is_one_more_object() {
         let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let limits: Vec<_> = lines.iter().filter(|line| line.contains("vailable:")).collect();
         assert_eq!(limits, [&format!("+ Budget.spec.{key}: {shown}")]);
-        assert_eq!(without_insides_of(Kind::Budget, lines), ["+ Budget"]);
+        assert_eq!(without_insides_of(Child::Budget, lines), ["+ Budget"]);
     }
     assert_eq!(on_soft(&json!({"podDisruptionBudget": {"enabled": false, "minAvailable": 1}})), NOTHING);
 }

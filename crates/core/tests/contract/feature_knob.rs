@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::diff::{changes, changes_on};
 use crate::fixture::{accepted, children, refused, with_knobs, with_monitoring, with_sasl};
-use memcached_core::memcached::build::Kind;
+use memcached_core::memcached::build::Child;
 
 fn knob(name: &str) -> Value {
     json!({name: with_knobs()[name]})
@@ -59,7 +59,7 @@ fn a_pull_policy_is_every_containers() {
 
 #[test]
 fn an_account_brings_no_token() {
-    let deployment = &children(&accepted(&knob("serviceAccountName")))[&Kind::Deployment];
+    let deployment = &children(&accepted(&knob("serviceAccountName")))[&Child::Deployment];
     assert_eq!(deployment["spec"]["template"]["spec"]["automountServiceAccountToken"], false);
 }
 
@@ -86,7 +86,7 @@ fn a_variable_of_ours_is_there_once() {
         ],
         "security": {"sasl": {"enabled": true, "mode": "SASL", "credentialsSecretRef": {"name": "passwords"}}},
     });
-    let deployment = &children(&accepted(&spec))[&Kind::Deployment];
+    let deployment = &children(&accepted(&spec))[&Child::Deployment];
     let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
     assert_eq!(
         env,

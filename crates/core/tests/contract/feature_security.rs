@@ -1,6 +1,6 @@
 //! Rows of the contract's spec table: contexts, passwords, TLS, network policy.
 
-use memcached_core::memcached::build::Kind;
+use memcached_core::memcached::build::Child;
 use serde_json::{Value, json};
 
 use crate::diff::{changes, changes_on, without_insides_of};
@@ -151,7 +151,7 @@ fn an_issuer_adds_a_certificate_whose_secret_is_used() {
     let issued = json!({"security": {"tls": {
         "enabled": true, "issuerRef": {"name": "ca"}, "certificateSecretRef": {"name": ""},
     }}});
-    let lines = without_insides_of(Kind::Certificate, changes_on(&with_tls(), &issued));
+    let lines = without_insides_of(Child::Certificate, changes_on(&with_tls(), &issued));
     assert_eq!(
         lines,
         ["+ Certificate", "template.spec.volumes[tls-certificates].secret.secretName: server-cert → sessions-tls",]
@@ -163,7 +163,7 @@ fn an_issuer_adds_a_certificate_whose_secret_is_used() {
 #[test]
 fn a_network_policy_is_one_more_object() {
     let lines = changes(&with_policy());
-    assert_eq!(without_insides_of(Kind::NetworkPolicy, lines), ["+ NetworkPolicy"]);
+    assert_eq!(without_insides_of(Child::NetworkPolicy, lines), ["+ NetworkPolicy"]);
     let off = json!({"networkPolicy": {"enabled": false, "allowedSources": [{"podSelector": {}}]}});
     assert_eq!(security(&off), NOTHING);
 }

@@ -1,6 +1,6 @@
 //! Rows of the contract's spec table: what runs, how many, and how memcached is told.
 
-use memcached_core::memcached::build::Kind;
+use memcached_core::memcached::build::Child;
 use serde_json::{Value, json};
 
 use crate::diff::{changes, changes_on, without_insides_of};
@@ -93,7 +93,7 @@ fn defaults_that_are_written_down_change_nothing() {
 #[test]
 fn an_autoscaler_takes_the_number_from_the_deployment() {
     let cpu = json!({"resources": {"requests": {"cpu": "250m"}}});
-    let lines = without_insides_of(Kind::Autoscaler, changes_on(&cpu, &with_autoscaling()));
+    let lines = without_insides_of(Child::Autoscaler, changes_on(&cpu, &with_autoscaling()));
     assert_eq!(lines, ["+ Autoscaler", "- Deployment.spec.replicas: 1"]);
     assert_eq!(changes(&json!({"autoscaling": {"enabled": false, "maxReplicas": 5}})), NOTHING);
 }
@@ -153,7 +153,7 @@ fn the_exporter_is_the_users_where_one_is_named() {
 fn a_service_monitor_comes_with_its_section() {
     let monitored = merged(&with_monitoring(), &json!({"monitoring": {"serviceMonitor": {}}}));
     let lines = changes_on(&with_monitoring(), &monitored);
-    assert_eq!(without_insides_of(Kind::ServiceMonitor, lines), ["+ ServiceMonitor"]);
+    assert_eq!(without_insides_of(Child::ServiceMonitor, lines), ["+ ServiceMonitor"]);
     let over = |wish: Value| changes_on(&monitored, &json!({"monitoring": {"serviceMonitor": wish}}));
     assert_eq!(over(json!({"interval": "15s"})), ["ServiceMonitor.spec.endpoints[0].interval: 30s → 15s"]);
     assert_eq!(over(json!({"scrapeTimeout": "5s"})), ["ServiceMonitor.spec.endpoints[0].scrapeTimeout: 10s → 5s"]);
@@ -176,7 +176,7 @@ fn a_service_type_adds_a_second_service() {
     for type_ in ["ClusterIP", "NodePort", "LoadBalancer"] {
         let lines = changes(&json!({"service": {"type": type_}}));
         assert!(lines.contains(&format!("+ ClientService.spec.type: {type_}")), "{lines:?}");
-        assert_eq!(without_insides_of(Kind::ClientService, lines), ["+ ClientService"]);
+        assert_eq!(without_insides_of(Child::ClientService, lines), ["+ ClientService"]);
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use memcached_api::Memcached;
 use memcached_api::memcached::spec::MemcachedSpec;
-use memcached_core::memcached::build::{Kind, Prepared, Resources, build, prepare_revision};
+use memcached_core::memcached::build::{Child, build_children, prepare_revision};
 use memcached_core::memcached::revision::{InForce, decide};
 use memcached_core::memcached::rule::Violation;
 use memcached_core::memcached::{Validated, validate};
@@ -52,18 +52,18 @@ pub fn first_template(cache: &Validated) -> InForce {
     decide(cache, hash, &[], None)
 }
 
-pub fn built(cache: &Validated) -> Resources {
-    build(cache, &first_template(cache).template, cache.fixed_replicas())
+pub fn built(cache: &Validated) -> BTreeMap<Child, Value> {
+    build_children(cache, &first_template(cache).template, cache.fixed_replicas())
 }
 
 /// The children of a cache by kind, its first revision among them.
-pub fn children(cache: &Validated) -> BTreeMap<Kind, Value> {
+pub fn children(cache: &Validated) -> BTreeMap<Child, Value> {
     let revision = prepare_revision(&first_template(cache).new_revision.unwrap());
-    let all = built(cache).wanted.into_iter().chain(revision);
-    all.map(|Prepared { kind, object, .. }| (kind, object)).collect()
+    let revision = revision.map(|prepared| (Child::Revision, prepared.object));
+    built(cache).into_iter().chain(revision).collect()
 }
 
-pub fn child(kind: Kind, spec: &Value) -> Value {
+pub fn child(kind: Child, spec: &Value) -> Value {
     let mut children = children(&accepted(spec));
     children.remove(&kind).unwrap_or_else(|| panic!("no {kind:?} of {spec}"))
 }

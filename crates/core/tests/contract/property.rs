@@ -1,6 +1,6 @@
 //! Names, labels, tags and arguments: whatever is accepted works.
 
-use memcached_core::memcached::build::{Kind, Prepared};
+use memcached_core::memcached::build::Child;
 use memcached_core::memcached::revision::decide;
 use memcached_core::memcached::validate;
 use operator_model::image::tag;
@@ -64,7 +64,7 @@ fn check_names(name: &str) -> Result<(), TestCaseError> {
     for (kind, object) in children(&cache) {
         let child = object["metadata"]["name"].as_str().unwrap_or_default();
         // A revision's name becomes neither a Service nor a label.
-        prop_assert!(is_dns_label(child) || kind == Kind::Revision && child.len() <= 253, "{kind:?} {child:?}");
+        prop_assert!(is_dns_label(child) || kind == Child::Revision && child.len() <= 253, "{kind:?} {child:?}");
     }
     // A pod of the Deployment is called after it, a hash and five letters more.
     prop_assert!(name.len() + "-0123456789-abcde".len() <= 253);
@@ -78,7 +78,7 @@ fn check_labels(user: &Map<String, Value>) -> Result<(), TestCaseError> {
     });
     let cache = accepted(&crate::fixture::merged(&with_everything(), &over));
     let all = children(&cache);
-    let template = &all[&Kind::Deployment]["spec"]["template"];
+    let template = &all[&Child::Deployment]["spec"]["template"];
     let pod_labels = &template["metadata"]["labels"];
     prop_assert!(has_our_labels(pod_labels));
     prop_assert_eq!(&pod_labels["app.kubernetes.io/version"], "1.6.45-alpine");
@@ -87,22 +87,22 @@ fn check_labels(user: &Map<String, Value>) -> Result<(), TestCaseError> {
         prop_assert!(is_ours || &pod_labels[key] == value, "{} got lost", key);
     }
     for (kind, object) in &all {
-        prop_assert!(*kind == Kind::Revision || has_our_labels(&object["metadata"]["labels"]), "{:?}", kind);
+        prop_assert!(*kind == Child::Revision || has_our_labels(&object["metadata"]["labels"]), "{:?}", kind);
     }
     for selector in [
-        &all[&Kind::Deployment]["spec"]["selector"]["matchLabels"],
-        &all[&Kind::Service]["spec"]["selector"],
-        &all[&Kind::ClientService]["spec"]["selector"],
-        &all[&Kind::Budget]["spec"]["selector"]["matchLabels"],
-        &all[&Kind::NetworkPolicy]["spec"]["podSelector"]["matchLabels"],
+        &all[&Child::Deployment]["spec"]["selector"]["matchLabels"],
+        &all[&Child::Service]["spec"]["selector"],
+        &all[&Child::ClientService]["spec"]["selector"],
+        &all[&Child::Budget]["spec"]["selector"]["matchLabels"],
+        &all[&Child::NetworkPolicy]["spec"]["podSelector"]["matchLabels"],
         &template["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
         &template["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["labelSelector"]
             ["matchLabels"],
     ] {
         prop_assert!(is_within(selector, pod_labels), "{}", selector);
     }
-    let monitored = &all[&Kind::ServiceMonitor]["spec"]["selector"]["matchLabels"];
-    prop_assert!(is_within(monitored, &all[&Kind::Service]["metadata"]["labels"]));
+    let monitored = &all[&Child::ServiceMonitor]["spec"]["selector"]["matchLabels"];
+    prop_assert!(is_within(monitored, &all[&Child::Service]["metadata"]["labels"]));
     Ok(())
 }
 
@@ -120,8 +120,9 @@ fn check_version_label(image: &str) -> Result<(), TestCaseError> {
     let Ok(cache) = validate(&sessions(&json!({"image": image}))) else {
         return Ok(());
     };
-    let deployment = built(&cache).wanted.into_iter().find(|child| child.kind == Kind::Deployment);
-    let Some(Prepared { object, .. }) = deployment else { return Err(TestCaseError::fail("no Deployment")) };
+    let Some(object) = built(&cache).remove(&Child::Deployment) else {
+        return Err(TestCaseError::fail("no Deployment"));
+    };
     for labels in [&object["metadata"]["labels"], &object["spec"]["template"]["metadata"]["labels"]] {
         match labels.get("app.kubernetes.io/version") {
             Some(version) => {

@@ -1,6 +1,6 @@
 //! Any declaration gets an answer, the same one each time, and an accepted one settles at once.
 
-use memcached_core::memcached::build::build;
+use memcached_core::memcached::build::build_children;
 use memcached_core::memcached::revision::{decide, outdated};
 use memcached_core::memcached::secret::mounted;
 use memcached_core::memcached::{Validated, validate};
@@ -59,7 +59,7 @@ proptest! {
     fn the_same_declaration_builds_the_same_children(spec in declaration(good_part())) {
         let build_once = || validate(&sessions(&spec)).map(|cache| {
             let template = decide(&cache, Some("hash"), &[], None).template;
-            build(&cache, &template, cache.fixed_replicas())
+            build_children(&cache, &template, cache.fixed_replicas())
         });
         prop_assert_eq!(build_once(), build_once());
     }

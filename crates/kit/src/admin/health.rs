@@ -12,7 +12,7 @@ use http::StatusCode;
 use super::{AdminError, BindAddress, Server, start};
 use crate::shutdown::Shutdown;
 
-type Check = Box<dyn Fn() -> bool + Send + Sync>;
+type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// What has to be true before the operator is ready; clones are the same list.
 ///
@@ -31,14 +31,20 @@ pub struct Readiness {
 impl Readiness {
     /// Adds a check; it is asked at every probe, so it only looks at something that is already known.
     pub fn register(&self, name: &str, check: impl Fn() -> bool + Send + Sync + 'static) {
+        self.register_check(name, move || if check() { Ok(()) } else { Err(String::new()) });
+    }
+
+    /// Adds a check that says why it fails.
+    pub fn register_check(&self, name: &str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         checks.push((name.to_owned(), Box::new(check)));
     }
 
-    /// The names of the checks that fail.
+    /// The checks that fail: their names, and why if they say it.
     pub fn failing(&self) -> Vec<String> {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
-        checks.iter().filter(|(_, check)| !check()).map(|(name, _)| name.clone()).collect()
+        let failing = checks.iter().filter_map(|(name, check)| Some((name, check().err()?)));
+        failing.map(|(name, why)| if why.is_empty() { name.clone() } else { format!("{name}: {why}") }).collect()
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::keeper::{CertificateError, call};
 use super::x509::Certificate;
-use crate::backoff::{Backoff, Class};
+use crate::backoff::Backoff;
 use crate::lease::Leadership;
 use crate::telemetry::Chain;
 use crate::watch::Key;
@@ -109,7 +109,7 @@ impl Bundles {
                 Ok(watcher::Event::Delete(_)) => Seen::Absent,
                 Err(error) => {
                     // Without the right to watch this would go on for ever.
-                    let pause = backoff.next(configuration.name(), Class::Retry);
+                    let pause = backoff.next(configuration.name(), operator_model::problem::Class::Retry);
                     tracing::warn!(%configuration, error = %Chain(&error), ?pause, "failed to watch");
                     tokio::time::sleep(pause).await;
                     continue;

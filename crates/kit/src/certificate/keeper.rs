@@ -19,7 +19,8 @@ use super::plan::{Step, plan};
 use super::trust::Trust;
 use super::{Material, SelfManaged};
 use crate::admin::TlsError;
-use crate::backoff::{Backoff, Class};
+use crate::backoff::Backoff;
+use crate::controller::Request;
 use crate::lease::{Leadership, NotLeader};
 use crate::reference::Secrets;
 use crate::shutdown::Shutdown;
@@ -112,7 +113,11 @@ impl Keeper {
         shutdown: Shutdown,
     ) {
         let (sender, wake) = unbounded_channel();
-        let secrets = Secrets::new(client.clone(), sender.clone());
+        let secrets = {
+            let sender = sender.clone();
+            let wake = move |request: Request| drop(sender.send((request.namespace, request.name)));
+            Secrets::new(client.clone(), Arc::new(wake), crate::task::tasks().0)
+        };
         let bundles = Bundles::new(client.clone(), &config.manager, config.configurations.clone());
         let follow = bundles.clone().follow(sender);
         let api = Api::namespaced(client, &config.namespace);
@@ -130,7 +135,8 @@ impl Keeper {
     }
 
     fn refer(&self, secrets: &BTreeSet<String>) {
-        self.secrets.refer(&self.config.namespace, USER, secrets);
+        let request = Request { kind: "Secret", namespace: self.config.namespace.clone(), name: USER.into() };
+        self.secrets.track(&request, secrets);
     }
 
     async fn run(&mut self) {
@@ -145,7 +151,7 @@ impl Keeper {
                 // Who leads now will see to it, and perhaps that is us: then we are woken.
                 Err(CertificateError::NotLeader(_)) => LOOK,
                 Err(error) => {
-                    let pause = backoff.next(USER, Class::Retry);
+                    let pause = backoff.next(USER, operator_model::problem::Class::Retry);
                     if error.is_overtaken() {
                         tracing::debug!(error = %Chain(&error), "somebody else was faster");
                     } else {

@@ -5,7 +5,7 @@ mod object;
 mod request;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kube::client::ClientBuilder;
@@ -52,6 +52,8 @@ pub struct Metrics {
     resources: Family<Labels, Counter>,
     errors: Family<Labels, Counter>,
     queue: Family<Labels, Gauge>,
+    watches: Family<Labels, Counter>,
+    leadership: Arc<OnceLock<Leadership>>,
     webhooks: Family<Labels, Counter>,
     webhook_durations: Family<Labels, Histogram, fn() -> Histogram>,
 }
@@ -67,6 +69,8 @@ impl Metrics {
             resources: Family::default(),
             errors: Family::default(),
             queue: Family::default(),
+            watches: Family::default(),
+            leadership: Arc::default(),
             webhooks: Family::default(),
             webhook_durations: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
         };
@@ -80,6 +84,7 @@ impl Metrics {
         registry.register("reconcile_resource", help, metrics.resources.clone());
         registry.register("errors", "Errors by reason", metrics.errors.clone());
         registry.register("queue_depth", "Objects that wait to be reconciled", metrics.queue.clone());
+        registry.register("watch_failures", "Watches that failed or were interrupted", metrics.watches.clone());
         registry.register("webhook_requests", "Admission reviews by outcome", metrics.webhooks.clone());
         let help = "How long admission reviews took";
         registry.register("webhook_duration_seconds", help, metrics.webhook_durations.clone());
@@ -108,6 +113,16 @@ impl Metrics {
         self.queue.get_or_create(&labels(&[("kind", kind)])).set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 
+    /// A watch on a `kind` failed.
+    pub fn watch_failed(&self, kind: &str) {
+        self.watches.get_or_create(&labels(&[("kind", kind)])).inc();
+    }
+
+    /// Metrics that nobody sees.
+    pub(crate) fn unregistered() -> Self {
+        Self::new("", &[])
+    }
+
     /// A request to the webhook at `path` was answered (`allowed`, `patched`, `denied`, `malformed`, …).
     pub fn webhook(&self, path: &str, outcome: &str, took: Duration) {
         self.webhooks.get_or_create(&labels(&[("path", path), ("outcome", outcome)])).inc();
@@ -116,12 +131,14 @@ impl Metrics {
 
     /// Shows whether this replica leads; once.
     pub fn show_leadership(&self, leadership: Leadership) {
+        self.leadership.set(leadership.clone()).ok();
         self.registry().register("leader", "Whether this replica leads", Leads(leadership));
     }
 
-    /// A gauge with series for each object of a kind.
+    /// A gauge with series for each object of a kind, shown while this replica leads: who does not lead knows nothing
+    /// of the objects any more.
     pub fn gauge_family(&self, name: &str, help: &str) -> GaugeFamily {
-        let family = GaugeFamily::default();
+        let family = GaugeFamily::while_leading(Arc::clone(&self.leadership));
         self.registry().register(name, help, family.clone());
         family
     }

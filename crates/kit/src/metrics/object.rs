@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 
 use super::Labels;
+use crate::lease::Leadership;
 
 /// The series of one object: their labels beyond its name, and their values.
 type Series = BTreeMap<Labels, f64>;
@@ -17,9 +18,20 @@ type Series = BTreeMap<Labels, f64>;
 #[derive(Debug, Clone, Default)]
 pub struct GaugeFamily {
     objects: Arc<Mutex<BTreeMap<(String, String), Series>>>,
+    leadership: Arc<OnceLock<Leadership>>,
 }
 
 impl GaugeFamily {
+    /// A gauge that is empty while another process leads.
+    pub(super) fn while_leading(leadership: Arc<OnceLock<Leadership>>) -> Self {
+        Self { objects: Arc::default(), leadership }
+    }
+
+    /// Asked when scraped: a reconcile that ends after leadership was lost cannot bring its series back.
+    fn is_shown(&self) -> bool {
+        self.leadership.get().is_none_or(Leadership::is_leader)
+    }
+
     /// Sets the object's series with exactly these labels; its others stay.
     pub fn set(&self, namespace: &str, name: &str, labels: &[(&str, &str)], value: f64) {
         let key = (namespace.to_owned(), name.to_owned());
@@ -37,11 +49,6 @@ impl GaugeFamily {
         self.objects().remove(&(namespace.to_owned(), name.to_owned()));
     }
 
-    /// Takes all series of all objects away.
-    pub fn clear(&self) {
-        self.objects().clear();
-    }
-
     fn objects(&self) -> MutexGuard<'_, BTreeMap<(String, String), Series>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -49,6 +56,9 @@ impl GaugeFamily {
 
 impl EncodeMetric for GaugeFamily {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        if !self.is_shown() {
+            return Ok(());
+        }
         for ((namespace, name), series) in &*self.objects() {
             let object = super::labels(&[("namespace", namespace), ("name", name)]);
             for (more, value) in series {
@@ -63,7 +73,7 @@ impl EncodeMetric for GaugeFamily {
     }
 
     fn is_empty(&self) -> bool {
-        self.objects().is_empty()
+        !self.is_shown() || self.objects().is_empty()
     }
 }
 

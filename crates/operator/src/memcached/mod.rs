@@ -1,103 +1,77 @@
 //! The kind `Memcached`: observe → validate → build → apply → status → publish.
 
 mod admit;
-mod apply;
-mod context;
-mod control;
 mod observe;
 mod publish;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use kube::api::ResourceExt;
-use kube::runtime::controller::Action;
-use memcached_api::Memcached;
-use memcached_core::memcached::{revision, secret, validate_with};
-use operator_kit::backoff::Class;
+use jiff::Timestamp;
+use kube::api::{DynamicObject, ResourceExt};
+use memcached_api::memcached::reason;
+use memcached_api::{Memcached, condition};
+use memcached_core::memcached::build::{Built, RESOURCES, build};
+use memcached_core::memcached::rule::Violation;
+use memcached_core::memcached::status::{Facts, status};
+use memcached_core::memcached::{Settings, validate_with};
+use operator_kit::controller::{Context, Error, Kind, Outcome, Unreadable};
+use operator_kit::metrics::{GaugeFamily, Metrics};
+use operator_model::problem::{Class, Problem, class_of};
+use operator_model::resource::{CONTROLLER_REVISION, POD, ResourceType, Resources};
 
-use context::Context;
+use publish::Gauges;
 
 pub use admit::webhooks;
-pub use control::run;
 
-/// How long a single request may take: less than it takes for another to lead.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The kind in metrics.
-const KIND: &str = "Memcached";
-
-/// What kept a whole round from being finished.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The status could not be written.
-    #[error("failed to write the status: {0}")]
-    Status(Box<kube::Error>),
-    /// The API server did not answer in time.
-    #[error("the API server did not answer within {} s", PATIENCE.as_secs())]
-    NoAnswer,
-    /// Another process leads.
-    #[error(transparent)]
-    NotLeader(#[from] operator_kit::lease::NotLeader),
+/// The kind, with the defaults to build by.
+pub struct MemcachedKind {
+    settings: Settings,
+    gauges: Gauges,
 }
 
-impl Error {
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Status(_) => "Status",
-            Self::NoAnswer => "NoAnswer",
-            Self::NotLeader(_) => "NotLeader",
-        }
+impl MemcachedKind {
+    pub fn new(settings: Settings, metrics: &Metrics) -> Self {
+        Self { settings, gauges: Gauges::new(metrics) }
     }
 }
 
-fn is_going(cache: &Memcached) -> bool {
-    cache.metadata.deletion_timestamp.is_some()
-}
+impl Kind for MemcachedKind {
+    type Object = Memcached;
+    const NAME: &'static str = "Memcached";
+    const CHILDREN: &'static [ResourceType] = RESOURCES;
+    const UNREADABLE: &'static [Unreadable] =
+        &[(condition::DEGRADED, true, reason::INVALID), (condition::READY, false, reason::NOT_READY)];
 
-async fn reconcile(cache: Arc<Memcached>, context: Arc<Context>) -> Result<Action, Error> {
-    let (namespace, name) = (cache.namespace().unwrap_or_default(), cache.name_any());
-    context.dequeued(&(namespace.clone(), name.clone()));
-    if is_going(&cache) {
-        // Garbage collection takes the children; touching them now would bring them back.
-        context.forget(&namespace, &name);
-        return Ok(Action::await_change());
+    fn related(&self) -> Vec<(ResourceType, fn(&DynamicObject) -> Option<String>)> {
+        vec![(POD, observe::instance_of), (CONTROLLER_REVISION, observe::template_of)]
     }
-    let began = Instant::now();
-    let outcome = Box::pin(drive(&cache, &context)).await;
-    let result = if outcome.is_ok() { "success" } else { "error" };
-    context.metrics.reconciled(KIND, result, began.elapsed());
-    outcome
+
+    fn gauges(&self) -> Vec<GaugeFamily> {
+        self.gauges.all()
+    }
+
+    /// The pipeline; steps that need a client are the ones that wait.
+    async fn reconcile(&self, cache: Arc<Memcached>, context: &Context<Memcached>) -> Result<Outcome, Error> {
+        let identity = observe::identity(&cache.name_any());
+        let children = context.children(&cache, &identity);
+        let observed = observe::observe(Arc::clone(&cache), &children, context).await;
+        let validated = validate_with(&cache, &self.settings);
+        let Built { resources, newer_defaults } = match &validated {
+            Ok(validated) => build(validated, &observed),
+            Err(violations) => Built { resources: Resources::refused(invalid(violations)), ..Built::default() },
+        };
+        let applied = children.apply(resources).await;
+        let validated = validated.as_ref().ok();
+        let facts = Facts::of(&observed, validated, &applied, newer_defaults);
+        let status = status(cache.status.as_ref(), &facts, Timestamp::now());
+        self.gauges.show(&facts, &status, validated);
+        let requeue = publish::publish(&cache, validated, &status, context).await?;
+        Ok(Outcome { class: class_of(applied.problems()), requeue })
+    }
 }
 
-/// One round of the pipeline.
-async fn drive(cache: &Memcached, context: &Context) -> Result<Action, Error> {
-    let validated = validate_with(cache, &context.settings);
-    let observed = observe::observe(cache, validated.as_ref().ok(), context).await;
-    let applied = match &validated {
-        Ok(validated) => {
-            let hash = secret::hash(validated, &observed.secrets);
-            let in_force =
-                revision::decide(validated, hash.as_deref(), &observed.revisions, observed.reflecting(cache));
-            apply::apply(validated, &in_force, &observed, context).await
-        }
-        Err(violations) => apply::Applied::refused(violations),
-    };
-    let later = publish::publish(cache, validated.as_ref().ok(), &observed, &applied, context).await?;
-    let key = format!("{}/{}", cache.namespace().unwrap_or_default(), cache.name_any());
-    Ok(match applied.class {
-        None => {
-            context.backoff.reset(&key);
-            later.map_or_else(Action::await_change, Action::requeue)
-        }
-        Some(class) => Action::requeue(context.backoff.next(&key, class)),
-    })
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "the signature is the controller's")]
-fn on_error(cache: Arc<Memcached>, error: &Error, context: Arc<Context>) -> Action {
-    let key = format!("{}/{}", cache.namespace().unwrap_or_default(), cache.name_any());
-    context.metrics.error(KIND, error.reason());
-    tracing::warn!(cache = key, %error, "trying again");
-    Action::requeue(context.backoff.next(&key, Class::Retry))
+/// A spec that cannot work: the children stay as they are, until it changes.
+fn invalid(violations: &[Violation]) -> Problem {
+    let message = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    Problem::new(reason::INVALID, message, None::<Class>)
 }

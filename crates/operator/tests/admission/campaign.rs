@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use memcached_api::Memcached;
-use memcached_core::memcached::build::{Kind, Prepared, build, prepare_revision};
+use memcached_core::memcached::build::{Child, build_children, prepare_revision};
 use memcached_core::memcached::revision::decide;
 use memcached_core::memcached::secret::mounted;
 use memcached_core::memcached::{Validated, validate};
+use operator_kit::watch::api_resource;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -45,16 +46,16 @@ pub async fn refused_children(client: &Client, cache: &Validated) -> Vec<String>
     let hash = (!mounted(cache).is_empty()).then_some("5ec7e7");
     let in_force = decide(cache, hash, &[], None);
     let revision = in_force.new_revision.as_ref().and_then(prepare_revision);
-    let children = build(cache, &in_force.template, cache.fixed_replicas()).wanted.into_iter().chain(revision);
+    let revision = revision.map(|prepared| (Child::Revision, prepared.object));
+    let children = build_children(cache, &in_force.template, cache.fixed_replicas()).into_iter().chain(revision);
     let mut refused = Vec::new();
-    for Prepared { kind, mut object, .. } in children.filter(|child| !child.kind.is_optional()) {
-        let (group, version, name, plural) = kind.resource();
-        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), plural);
+    for (child, mut object) in children.filter(|(child, _)| !child.resource().is_optional) {
+        let resource = api_resource(child.resource());
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &cache.namespace, &resource);
         object["apiVersion"] = json!(resource.api_version);
-        object["kind"] = json!(name);
-        refused.extend(create(&api, &object).await.err().map(|answer| format!("{kind:?}: {answer}")));
-        if kind == Kind::Deployment {
+        object["kind"] = json!(resource.kind);
+        refused.extend(create(&api, &object).await.err().map(|answer| format!("{child:?}: {answer}")));
+        if child == Child::Deployment {
             refused.extend(refused_pod(client, cache, &object).await);
         }
     }

@@ -131,3 +131,21 @@ async fn children_that_are_no_longer_wanted_go() {
         place.eventually("service", "sessions", "plain", |s| s["metadata"]["annotations"]["a"].is_null()).await;
     assert_eq!(service["spec"]["clusterIP"], "None");
 }
+
+/// Seen once: "1.10" was taken for the quantity 1.1, and the change never applied while Ready was True.
+#[tokio::test]
+async fn a_value_that_only_looks_like_the_old_one_is_applied() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("alike").await;
+    let spec = |label: &str, value: &str| json!({"replicas": 1, "podLabels": {"release": label}, "env": [{"name": "COUNT", "value": value}]});
+    place.declare("sessions", spec("1.1", "7")).await;
+    place.ready("sessions").await;
+    place.declare("sessions", spec("1.10", "007")).await;
+    place
+        .eventually("deployment", "sessions", "the new label and variable", |deployment| {
+            deployment["spec"]["template"]["metadata"]["labels"]["release"] == "1.10"
+                && server(deployment)["env"][0]["value"] == "007"
+        })
+        .await;
+    place.ready("sessions").await;
+}

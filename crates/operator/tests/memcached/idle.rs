@@ -52,7 +52,7 @@ fn shapes() -> Vec<Value> {
 
 #[tokio::test]
 async fn nothing_is_written_without_need() {
-    // Everything is looked at again every five seconds, whether or not anything happened.
+    // Everything is reconciled every five seconds, whether or not anything happened.
     let arena = Arena::start(&["--leader-elect=true", "--resync-interval=5s"]).await;
     let place = arena.namespace("idle").await;
     let mut names = Vec::new();
@@ -75,8 +75,8 @@ async fn nothing_is_written_without_need() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(arena.writes_since(mark, place.name()), [""; 0], "while idle");
     let log = arena.operator.lock().unwrap().as_ref().unwrap().log();
-    let looks = log.matches("looking at everything").count();
-    assert!(looks >= 5, "a forced look every five seconds, but only {looks}:\n{log}");
+    let resyncs = log.matches("reconciling everything").count();
+    assert!(resyncs >= 5, "a resync every five seconds, but only {resyncs}:\n{log}");
 
     arena.stop_operator();
     arena.start_operator(&["--leader-elect=true"]);

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "a JSON literal reads best without a reference")]
 
 mod basics;
+mod contest;
 mod deletion;
 mod drift;
 mod feature;
@@ -16,3 +17,4 @@ mod rollout;
 mod scale;
 mod secret;
 mod several;
+mod watch;

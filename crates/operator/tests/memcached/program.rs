@@ -76,7 +76,7 @@ fn what_cannot_work_is_explained_too() {
     assert_eq!(unknown.status.code(), Some(2));
 }
 
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -89,7 +89,7 @@ fn get(port: u16, path: &str) -> Result<String, String> {
     Ok(answer)
 }
 
-async fn eventually(port: u16, path: &str, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+pub async fn eventually(port: u16, path: &str, what: &str, is_so: impl Fn(&str) -> bool) -> String {
     wait::until(what.to_owned(), PATIENCE, async || {
         let answer = get(port, path)?;
         if is_so(&answer) { Ok(answer) } else { Err(answer) }

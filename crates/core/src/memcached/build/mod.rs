@@ -12,21 +12,33 @@ pub mod pod;
 mod policy;
 mod service;
 
-use k8s_openapi::api::apps::v1::ControllerRevision;
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use memcached_api::memcached::reason;
+use operator_model::problem::Problem;
+use operator_model::resource::{
+    CERTIFICATE, CONTROLLER_REVISION, ChildRef, DEPLOYMENT, HORIZONTAL_POD_AUTOSCALER, NETWORK_POLICY,
+    POD_DISRUPTION_BUDGET, Prepared, ResourceType, Resources, SERVICE, SERVICE_MONITOR,
+};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::memcached::validate::Validated;
+use crate::memcached::observed::Observed;
+use crate::memcached::revision::{decide, outdated};
+use crate::memcached::secret;
+use crate::memcached::validate::{Scale, Validated};
 
 pub use apart::keeps_apart;
 pub use argument::{EXTSTORE_DIRECTORY, SASL_DIRECTORY, TLS_DIRECTORY, arguments, command};
 pub use meta::{labels, owner, selector};
 pub use pod::VOLUMES;
 
-/// A kind of child. There is at most one of each, but for revisions.
+/// A child of a cache. There is at most one of each, but for revisions. In the order in which they are applied: who may
+/// connect is settled before servers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum Child {
     Certificate,
     Revision,
     Service,
@@ -38,8 +50,8 @@ pub enum Kind {
     ServiceMonitor,
 }
 
-impl Kind {
-    /// All but revisions, in the order in which they are applied: who may connect is settled before servers run.
+impl Child {
+    /// All but revisions.
     pub const ALL: [Self; 8] = [
         Self::Certificate,
         Self::Service,
@@ -51,84 +63,118 @@ impl Kind {
         Self::ServiceMonitor,
     ];
 
-    /// API group and version, kind, and plural.
-    pub const fn resource(self) -> (&'static str, &'static str, &'static str, &'static str) {
+    /// Its kind.
+    pub const fn resource(self) -> ResourceType {
         match self {
-            Self::Certificate => ("cert-manager.io", "v1", "Certificate", "certificates"),
-            Self::Revision => ("apps", "v1", "ControllerRevision", "controllerrevisions"),
-            Self::Service | Self::ClientService => ("", "v1", "Service", "services"),
-            Self::NetworkPolicy => ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
-            Self::Deployment => ("apps", "v1", "Deployment", "deployments"),
-            Self::Budget => ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
-            Self::Autoscaler => ("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
-            Self::ServiceMonitor => ("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
+            Self::Certificate => CERTIFICATE,
+            Self::Revision => CONTROLLER_REVISION,
+            Self::Service | Self::ClientService => SERVICE,
+            Self::NetworkPolicy => NETWORK_POLICY,
+            Self::Deployment => DEPLOYMENT,
+            Self::Budget => POD_DISRUPTION_BUDGET,
+            Self::Autoscaler => HORIZONTAL_POD_AUTOSCALER,
+            Self::ServiceMonitor => SERVICE_MONITOR,
         }
     }
 
-    /// The name of the kind.
-    pub const fn name(self) -> &'static str {
-        self.resource().2
-    }
-
-    /// The name of a cache's child.
-    pub fn child_name(self, cache: &str) -> String {
+    /// Its name.
+    pub fn name(self, cache: &str) -> String {
         match self {
             Self::ClientService => format!("{cache}-client"),
             _ => cache.to_owned(),
         }
     }
 
-    /// Whether clusters may lack this kind.
-    pub const fn is_optional(self) -> bool {
-        matches!(self, Self::Certificate | Self::ServiceMonitor)
+    fn reference(self, cache: &str) -> ChildRef {
+        ChildRef::new(self.resource(), self.name(cache))
     }
 }
 
-/// An object as it is to be, ready to be applied.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prepared {
-    pub kind: Kind,
-    pub name: String,
-    pub object: Value,
+/// The kinds of all children.
+pub const RESOURCES: &[ResourceType] = &[
+    CERTIFICATE,
+    CONTROLLER_REVISION,
+    SERVICE,
+    NETWORK_POLICY,
+    DEPLOYMENT,
+    POD_DISRUPTION_BUDGET,
+    HORIZONTAL_POD_AUTOSCALER,
+    SERVICE_MONITOR,
+];
+
+/// What is to be applied, and what the status has to know about it.
+#[derive(Debug, Default)]
+pub struct Built {
+    pub resources: Resources<Prepared>,
+    /// In what this version of the operator would build the pods differently.
+    pub newer_defaults: Vec<String>,
 }
 
-/// What a cache is to have, and what it is not to have any more.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Resources {
-    pub wanted: Vec<Prepared>,
-    pub unwanted: Vec<Kind>,
+/// Builds what a cache is to have, from its spec and from what is there.
+pub fn build(cache: &Validated, observed: &Observed) -> Built {
+    let hash = secret::hash(cache, &observed.secrets);
+    let in_force = decide(cache, hash.as_deref(), &observed.revisions, observed.reflecting());
+    let missing = secret::missing(cache, &observed.secrets).into_iter();
+    // Its watch tells when it is there.
+    let missing = missing.map(|message| Problem::new(reason::SECRET_NOT_FOUND, message, None));
+    let problems = missing.chain(observed.problems.iter().cloned()).collect();
+    let newer_defaults = in_force.newer_defaults.clone();
+    if cache.paused {
+        return Built { resources: Resources { problems, ..Resources::default() }, newer_defaults };
+    }
+    let mut all = build_children(cache, &in_force.template, replicas(cache, observed.deployment.as_ref()));
+    let unwanted = Child::ALL.into_iter().filter(|child| !all.contains_key(child));
+    let unwanted = unwanted.map(|child| child.reference(&cache.name)).collect();
+    if !observed.is_deployment_known {
+        // Without its count it cannot be applied safely.
+        all.remove(&Child::Deployment);
+    }
+    let revision = in_force.new_revision.or_else(|| observed.orphaned_revision(cache));
+    let children = all.into_iter().map(|(child, object)| Prepared { child: child.reference(&cache.name), object });
+    let outdated = outdated(&observed.revisions).into_iter().filter_map(|old| old.metadata.name.clone());
+    let resources = Resources {
+        unwanted,
+        // Without its revision a template must not be used: nobody would know what it was built from.
+        required: revision.as_ref().and_then(prepare_revision).into_iter().collect(),
+        children: children.collect(),
+        outdated: outdated.map(|name| ChildRef::new(CONTROLLER_REVISION, name)).collect(),
+        problems,
+    };
+    Built { resources, newer_defaults }
+}
+
+/// The count to send: the declared one; none while an autoscaler decides; else whatever runs.
+fn replicas(cache: &Validated, live: Option<&Deployment>) -> Option<i32> {
+    let running = live.and_then(|live| live.spec.as_ref()?.replicas);
+    match &cache.scale {
+        Scale::Auto(_) => None,
+        Scale::Fixed(_) if cache.spec.replicas.is_none() => running.or(cache.fixed_replicas()),
+        Scale::Fixed(count) => Some(*count),
+    }
 }
 
 /// The children of a cache whose pods are built from `template`.
 ///
 /// `replicas` is none where somebody else decides the number.
-pub fn build(cache: &Validated, template: &PodTemplateSpec, replicas: Option<i32>) -> Resources {
-    let mut wanted = Vec::new();
-    let mut unwanted = Vec::new();
-    for kind in Kind::ALL {
-        let object = match kind {
-            Kind::Certificate => certificate::build_certificate(cache),
-            Kind::Revision => None,
-            Kind::Service => json(&service::build_service(cache)),
-            Kind::ClientService => service::build_client_service(cache).and_then(|s| json(&s)),
-            Kind::NetworkPolicy => policy::build_network_policy(cache).and_then(|p| json(&p)),
-            Kind::Deployment => json(&deployment::build_deployment(cache, template.clone(), replicas)),
-            Kind::Budget => budget::build_budget(cache).and_then(|b| json(&b)),
-            Kind::Autoscaler => autoscaler::build_autoscaler(cache).and_then(|a| json(&a)),
-            Kind::ServiceMonitor => monitor::build_service_monitor(cache),
-        };
-        match object {
-            Some(object) => wanted.push(Prepared { kind, name: kind.child_name(&cache.name), object }),
-            None => unwanted.push(kind),
-        }
-    }
-    Resources { wanted, unwanted }
+pub fn build_children(cache: &Validated, template: &PodTemplateSpec, replicas: Option<i32>) -> BTreeMap<Child, Value> {
+    let object = |child| match child {
+        Child::Certificate => certificate::build_certificate(cache),
+        Child::Revision => None,
+        Child::Service => json(&service::build_service(cache)),
+        Child::ClientService => service::build_client_service(cache).and_then(|s| json(&s)),
+        Child::NetworkPolicy => policy::build_network_policy(cache).and_then(|p| json(&p)),
+        Child::Deployment => json(&deployment::build_deployment(cache, template.clone(), replicas)),
+        Child::Budget => budget::build_budget(cache).and_then(|b| json(&b)),
+        Child::Autoscaler => autoscaler::build_autoscaler(cache).and_then(|a| json(&a)),
+        Child::ServiceMonitor => monitor::build_service_monitor(cache),
+    };
+    Child::ALL.into_iter().filter_map(|child| Some((child, object(child)?))).collect()
 }
 
 /// A revision, ready to be applied.
 pub fn prepare_revision(revision: &ControllerRevision) -> Option<Prepared> {
-    let name = revision.metadata.name.clone()?;
-    Some(Prepared { kind: Kind::Revision, name, object: json(revision)? })
+    let child = ChildRef::new(CONTROLLER_REVISION, revision.metadata.name.clone()?);
+    Some(Prepared { child, object: json(revision)? })
 }
 
 fn json(object: &impl Serialize) -> Option<Value> {

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use memcached_api::memcached::spec::ServiceType;
 
-use super::Kind;
+use super::Child;
 use super::meta::{labels, metadata};
 use crate::memcached::validate::Validated;
 
@@ -52,7 +52,7 @@ pub fn build_client_service(cache: &Validated) -> Option<Service> {
     };
     let ports = ports(cache).into_iter().filter(|(name, _)| *name != "metrics").collect();
     Some(Service {
-        metadata: metadata(cache, &Kind::ClientService.child_name(&cache.name)),
+        metadata: metadata(cache, &Child::ClientService.name(&cache.name)),
         spec: Some(ServiceSpec {
             type_: Some(type_.into()),
             selector: Some(labels(&cache.name)),

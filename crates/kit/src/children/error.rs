@@ -1,0 +1,138 @@
+//! Why a child is not as desired.
+
+use operator_model::problem::{Class, Problem};
+use operator_model::reason;
+
+use super::applier::Desired;
+use crate::REQUEST_TIMEOUT;
+use crate::lease::NotLeader;
+
+/// Why a child is not as desired.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// It has another owner.
+    #[error(
+        "{kind} {name:?} exists and is not owned by this object: {owner}; delete or rename it, or choose another name here"
+    )]
+    NotOwned {
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// Whose it is, in words.
+        owner: String,
+    },
+    /// Another field manager undoes our applies.
+    #[error(
+        "{kind} {name:?} is changed back by the field manager {manager:?} again and again: stop that controller, or \
+         let it own another object; next apply in {} s", pause.as_secs()
+    )]
+    Contested {
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// Who changes it.
+        manager: String,
+        /// How long it is left alone.
+        pause: std::time::Duration,
+    },
+    /// The API server did not accept it.
+    #[error("failed to {action} {kind} {name:?}: {source}")]
+    Api {
+        /// What was tried.
+        action: &'static str,
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// What the API server said.
+        source: Box<kube::Error>,
+    },
+    /// The API server did not answer in time.
+    #[error("failed to {action} {kind} {name:?}: no answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout {
+        /// What was tried.
+        action: &'static str,
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Another process leads.
+    #[error(transparent)]
+    NotLeader(#[from] NotLeader),
+}
+
+impl ApplyError {
+    pub(super) fn not_owned(desired: &Desired<'_>, owner: String) -> Self {
+        Self::NotOwned { kind: desired.resource.kind, name: desired.name.to_owned(), owner }
+    }
+
+    /// The API server's status code, if it answered.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Api { source, .. } => status_code(source),
+            _ => None,
+        }
+    }
+
+    /// What it asks for; none if a watch or another event will tell.
+    pub fn class(&self) -> Option<Class> {
+        match self {
+            Self::NotOwned { .. } | Self::Contested { .. } => Some(Class::Wait),
+            Self::Api { .. } | Self::Timeout { .. } => Some(Class::Retry),
+            // Whoever leads does it; leadership that comes back reconciles everything.
+            Self::NotLeader(_) => None,
+        }
+    }
+
+    /// Why, out of a closed set.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NotOwned { .. } => reason::NAME_TAKEN,
+            Self::Contested { .. } => reason::CONTESTED,
+            Self::Api { .. } if self.is_conflict() => reason::CONFLICT,
+            Self::Api { source, .. } if !is_transient(source) => reason::REFUSED,
+            Self::Api { .. } | Self::Timeout { .. } | Self::NotLeader(_) => reason::API_UNAVAILABLE,
+        }
+    }
+
+    /// Whether it passes by itself as a rule: another writer was faster, the API server is overloaded or restarting.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Api { source, .. } => self.is_conflict() || is_transient(source),
+            Self::Timeout { .. } | Self::NotLeader(_) => true,
+            Self::NotOwned { .. } | Self::Contested { .. } => false,
+        }
+    }
+
+    /// A JSON patch whose test fails is answered with 422, not with 409.
+    fn is_conflict(&self) -> bool {
+        self.code() == Some(409) || matches!(self, Self::Api { action: "take over", .. } if self.code() == Some(422))
+    }
+}
+
+impl From<&ApplyError> for Problem {
+    fn from(error: &ApplyError) -> Self {
+        Self {
+            reason: error.reason(),
+            message: error.to_string(),
+            class: error.class(),
+            is_transient: error.is_transient(),
+        }
+    }
+}
+
+/// The API server's status code, if it answered.
+pub fn status_code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// Whether a request failed for want of an API server that has time for it.
+pub fn is_transient(error: &kube::Error) -> bool {
+    status_code(error).is_none_or(|code| code == 429 || code >= 500)
+}

@@ -1,0 +1,81 @@
+//! What a store knows after events, lists and answers to our own writes.
+
+use serde_json::json;
+
+use super::*;
+
+fn object(name: &str, version: u64) -> DynamicObject {
+    serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"namespace": "shop", "name": name, "resourceVersion": version.to_string(), "labels": {"of": "a"}},
+    }))
+    .unwrap()
+}
+
+fn request() -> Request {
+    Request { kind: "Widget", namespace: "shop".into(), name: "a".into() }
+}
+
+fn follower() -> (Follower, Arc<Mutex<Vec<Request>>>) {
+    let woken = Arc::new(Mutex::new(Vec::new()));
+    let wake: Wake = {
+        let woken = Arc::clone(&woken);
+        Arc::new(move |request| woken.lock().unwrap().push(request))
+    };
+    let scope = Scope { namespace: None, is_synced: AtomicBool::new(false), is_missing: AtomicBool::new(false) };
+    let route: Route = Arc::new(|object| object.labels().get("of").map(|_| request()));
+    let store = Store { content: Arc::default(), scopes: Arc::new(vec![scope]), route };
+    (Follower { store, index: 0, wake, listing: None }, woken)
+}
+
+fn names(store: &Store) -> Vec<String> {
+    store.of(&request()).iter().map(|object| object.name_any()).collect()
+}
+
+#[test]
+fn objects_are_found_by_whom_they_concern() {
+    let (mut follower, woken) = follower();
+    for event in [Event::Init, Event::InitApply(object("x", 1)), Event::InitApply(object("y", 2)), Event::InitDone] {
+        follower.handle(event);
+    }
+    assert!(follower.store.is_synced());
+    assert_eq!(names(&follower.store), ["x", "y"]);
+    assert_eq!(woken.lock().unwrap().len(), 2);
+    follower.handle(Event::Delete(object("x", 3)));
+    assert_eq!(names(&follower.store), ["y"]);
+}
+
+#[test]
+fn the_answer_to_a_write_is_known_at_once_and_forgotten_with_the_object() {
+    let (mut follower, _) = follower();
+    follower.store.remember(object("x", 5));
+    follower.handle(Event::Apply(object("x", 4)));
+    let known = follower.store.get("shop", "x").unwrap();
+    assert_eq!(known.resource_version().as_deref(), Some("5"), "an older event does not undo our own write");
+    follower.handle(Event::Delete(object("x", 6)));
+    assert!(follower.store.get("shop", "x").is_none());
+    assert!(follower.store.content().objects.is_empty() && follower.store.content().by_request.is_empty());
+}
+
+#[test]
+fn objects_that_were_deleted_while_nobody_watched_are_missed_at_the_next_list() {
+    let (mut follower, woken) = follower();
+    for event in [Event::Init, Event::InitApply(object("x", 1)), Event::InitApply(object("y", 2)), Event::InitDone] {
+        follower.handle(event);
+    }
+    woken.lock().unwrap().clear();
+    for event in [Event::Init, Event::InitApply(object("y", 2)), Event::InitDone] {
+        follower.handle(event);
+    }
+    assert_eq!(names(&follower.store), ["y"]);
+    assert_eq!(woken.lock().unwrap().len(), 2, "for the one that is there, and for the one that is not");
+}
+
+#[test]
+fn an_object_made_anew_outlives_the_deletion_of_its_predecessor() {
+    let (mut follower, _) = follower();
+    follower.handle(Event::Apply(object("x", 1)));
+    follower.store.remember(object("x", 9));
+    follower.handle(Event::Delete(object("x", 8)));
+    assert!(follower.store.get("shop", "x").is_some());
+}

@@ -1,0 +1,282 @@
+//! The loop of an operator: watches, a queue, workers that write only while leading. Kinds bring what differs.
+//!
+//! Several kinds share one process, one set of stores, one queue and one lease.
+
+mod context;
+mod kind;
+mod primary;
+mod queue;
+mod reconciler;
+mod routing;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use kube::Resource;
+use kube::api::{Api, DynamicObject};
+use kube::core::ApiResource;
+use kube::runtime::watcher;
+use operator_model::problem::Class;
+use operator_model::resource::ResourceType;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+pub use context::{Context, Shared, is_terminating};
+pub use kind::{CustomResource, Error, Kind, Outcome, Unreadable};
+pub use queue::{Queue, Request};
+
+use crate::admin::Readiness;
+use crate::backoff::Backoff;
+use crate::children::{Applier, Stores, Wake, Watch};
+use crate::event::Events;
+use crate::lease::Leadership;
+use crate::metrics::Metrics;
+use crate::reference::Secrets;
+use crate::shutdown::Shutdown;
+use crate::status::Pacing;
+use crate::task::{Tasks, panic_message};
+use crate::watch::{WatchHealth, WatchName, follow};
+use primary::{Follower, Primary};
+use reconciler::{KindReconciler, Reconciler};
+use routing::Routing;
+
+/// How an operator works.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The field manager, and the controller that Events name.
+    pub manager: &'static str,
+    /// Field managers whose objects are taken over.
+    pub predecessors: &'static [&'static str],
+    /// The label selector that all children carry.
+    pub labels: String,
+    /// The namespaces to work in; none means all.
+    pub namespaces: Vec<String>,
+    /// How many objects are reconciled at once, of all kinds together.
+    pub concurrency: usize,
+    /// How often everything is reconciled without being asked for.
+    pub resync: Duration,
+}
+
+/// The controllers of an operator before they run.
+pub struct Controllers {
+    config: Config,
+    client: Client,
+    metrics: Metrics,
+    leadership: Leadership,
+    readiness: Readiness,
+    tasks: Tasks,
+    routing: Routing,
+    starts: Vec<Start>,
+}
+
+type Start = Box<dyn FnOnce(&Starting<'_>) -> (&'static str, Arc<dyn Reconciler>) + Send>;
+
+/// What a kind is started with.
+struct Starting<'a> {
+    config: &'a Config,
+    client: &'a Client,
+    shared: &'a Arc<Shared>,
+    health: &'a WatchHealth,
+    tasks: &'a Tasks,
+}
+
+impl Controllers {
+    /// Controllers of no kind yet.
+    pub fn new(
+        config: Config,
+        client: Client,
+        metrics: Metrics,
+        leadership: Leadership,
+        readiness: Readiness,
+        tasks: Tasks,
+    ) -> Self {
+        Self { config, client, metrics, leadership, readiness, tasks, routing: Routing::default(), starts: Vec::new() }
+    }
+
+    /// Adds a kind.
+    #[must_use]
+    pub fn with<K: Kind>(mut self, kind: K) -> Self {
+        self.routing.add::<K>(&kind);
+        self.starts.push(Box::new(move |starting| (K::NAME, start(kind, starting))));
+        self
+    }
+
+    /// Runs until the shutdown; reconciles that were begun are finished.
+    pub async fn run(self, shutdown: Shutdown) {
+        let Self { config, client, metrics, leadership, readiness, tasks, routing, starts } = self;
+        let health = WatchHealth::new(metrics.clone());
+        let queue = Arc::new(Queue::default());
+        let wake: Wake = {
+            let queue = Arc::clone(&queue);
+            Arc::new(move |request| queue.add(request))
+        };
+        let stores: Stores = routing
+            .resources()
+            .map(|(resource, route)| {
+                let watch = Watch { resource, labels: &config.labels, namespaces: &config.namespaces, route };
+                (resource, watch.start(&client, &wake, &health, &tasks))
+            })
+            .collect();
+        let shared = Arc::new(Shared {
+            applier: Applier::new(client.clone(), config.manager, config.predecessors, leadership.clone()),
+            secrets: Secrets::new(client.clone(), wake, tasks.clone()),
+            events: Events::new(client.clone(), config.manager, leadership.clone()),
+            metrics,
+            backoff: Backoff::default(),
+            queue,
+            pacing: Pacing::default(),
+            stores,
+        });
+        let starting = Starting { config: &config, client: &client, shared: &shared, health: &health, tasks: &tasks };
+        let kinds: BTreeMap<&'static str, Arc<dyn Reconciler>> =
+            starts.into_iter().map(|start| start(&starting)).collect();
+        let workers = Arc::new(Workers { kinds, shared, leadership });
+        let synced = Arc::clone(&workers);
+        readiness.register("stores", move || synced.is_synced());
+        readiness.register_check("watches", move || health.check());
+        let resync = Arc::clone(&workers);
+        tasks.spawn("resync", async move { resync.resync(config.resync).await });
+        workers.work(config.concurrency, &shutdown).await;
+    }
+}
+
+/// Starts the watches of a kind.
+fn start<K: Kind>(kind: K, starting: &Starting<'_>) -> Arc<dyn Reconciler> {
+    let Starting { config, client, shared, health, tasks } = starting;
+    let scopes: Vec<Option<String>> =
+        if config.namespaces.is_empty() { vec![None] } else { config.namespaces.iter().cloned().map(Some).collect() };
+    let primary = Arc::new(Primary::new(scopes.len()));
+    let context = Context { shared: Arc::clone(shared), primary: Arc::clone(&primary), kind: K::NAME };
+    let reconciler = Arc::new(KindReconciler { kind, context });
+    let resource = ApiResource::erase::<K::Object>(&());
+    for namespace in scopes {
+        let api: Api<DynamicObject> = match &namespace {
+            Some(name) => Api::namespaced_with((*client).clone(), name, &resource),
+            None => Api::all_with((*client).clone(), &resource),
+        };
+        let mut follower = Follower::new(Arc::clone(&primary), namespace.clone());
+        let reconciler = Arc::clone(&reconciler);
+        let handle = move |event| {
+            let changes = follower.handle(event);
+            let request = |(namespace, name)| Request { kind: K::NAME, namespace, name };
+            changes.departed.into_iter().map(request).for_each(|request| reconciler.forget(&request));
+            changes.changed.into_iter().map(request).for_each(|request| reconciler.context.shared.queue.add(request));
+        };
+        let name = WatchName { kind: K::NAME, namespace };
+        let health = (*health).clone();
+        tasks.spawn("watch on objects", async move {
+            follow(api, watcher::Config::default(), name, health, None::<fn(bool)>, handle).await;
+        });
+    }
+    reconciler
+}
+
+struct Workers {
+    kinds: BTreeMap<&'static str, Arc<dyn Reconciler>>,
+    shared: Arc<Shared>,
+    leadership: Leadership,
+}
+
+impl Workers {
+    fn is_synced(&self) -> bool {
+        self.shared.stores.values().all(crate::children::Store::is_synced)
+            && self.kinds.values().all(|kind| kind.is_synced())
+    }
+
+    /// Reconciles what is asked for, so many objects at once, until the shutdown.
+    async fn work(self: Arc<Self>, concurrency: usize, shutdown: &Shutdown) {
+        let mut running = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = shutdown.requested() => break,
+                request = self.next(), if running.len() < concurrency => {
+                    running.spawn(Arc::clone(&self).reconcile(request));
+                }
+                Some(_) = running.join_next() => {}
+            }
+        }
+        while running.join_next().await.is_some() {}
+    }
+
+    /// The next object, while leading and once everything has been seen: a reconcile that does not see what is there
+    /// yet would build it anew, and differently.
+    async fn next(&self) -> Request {
+        loop {
+            self.leadership.acquired().await;
+            while !self.is_synced() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            let request = self.shared.queue.next().await;
+            self.show_depths();
+            if self.leadership.is_leader() {
+                return request;
+            }
+            self.shared.queue.add(request.clone());
+            self.shared.queue.done(&request);
+        }
+    }
+
+    async fn reconcile(self: Arc<Self>, request: Request) {
+        let Some(kind) = self.kinds.get(request.kind) else { return };
+        // A task of its own: one object that makes us panic does not keep the others from being managed.
+        let requeue = match tokio::spawn(Arc::clone(kind).reconcile(request.clone())).await {
+            Ok(requeue) => requeue,
+            Err(error) => {
+                let panic = error.try_into_panic().map(|panic| panic_message(panic.as_ref())).unwrap_or_default();
+                tracing::error!(object = %request, panic, "a reconcile panicked: this is a bug, please report it");
+                self.shared.metrics.error(request.kind, "Panic");
+                Some(self.shared.backoff.next(&request.to_string(), Class::Bug))
+            }
+        };
+        self.shared.queue.done(&request);
+        if let Some(requeue) = requeue {
+            self.shared.queue.add_at(request, Instant::now() + requeue);
+        }
+        self.show_depths();
+    }
+
+    fn show_depths(&self) {
+        let depths = self.shared.queue.depths();
+        for kind in self.kinds.keys() {
+            self.shared.metrics.queue_depth(kind, depths.get(kind).copied().unwrap_or(0));
+        }
+    }
+
+    /// Reconciles everything now and then, and when leadership comes back.
+    async fn resync(&self, interval: Duration) {
+        let mut timer = tokio::time::interval(interval);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        timer.tick().await;
+        let mut leads = self.leadership.watch();
+        loop {
+            let why = tokio::select! {
+                _ = timer.tick() => "the resync interval has passed",
+                Ok(()) = leads.changed() => {
+                    if !*leads.borrow_and_update() {
+                        continue;
+                    }
+                    // What failed for want of leadership is not to wait for that any longer.
+                    self.shared.backoff.reset_all();
+                    "leadership was acquired"
+                }
+            };
+            let requests: Vec<Request> = self.kinds.values().flat_map(|kind| kind.requests()).collect();
+            tracing::info!(objects = requests.len(), why, "reconciling everything");
+            requests.into_iter().for_each(|request| self.shared.queue.add(request));
+        }
+    }
+}
+
+/// The kind of an owner reference.
+fn is_owner<K: Kind>(api_version: &str, kind: &str) -> bool {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    kind == K::Object::kind(&()) && group == K::Object::group(&())
+}
+
+/// Finds the object that another one concerns, by its name.
+type RelatedRoute = fn(&DynamicObject) -> Option<String>;
+
+/// All resources of all kinds.
+type Resources = BTreeMap<ResourceType, Vec<(&'static str, RelatedRoute)>>;

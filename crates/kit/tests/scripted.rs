@@ -1,0 +1,137 @@
+//! What a real API server cannot be made to do: a scripted one that fails a write on purpose. A request that the
+//! script does not expect fails the test.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use http::{Request, Response};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::Client;
+use kube::client::Body;
+use operator_kit::children::{Applier, ApplyError, Desired, Operation};
+use operator_kit::lease::Leadership;
+use operator_model::problem::{Class, Problem};
+use operator_model::resource::CONFIG_MAP;
+use serde_json::{Value, json};
+use tower_test::mock::Handle;
+
+type ApiServer = Handle<Request<Body>, Response<Body>>;
+
+/// A request that is expected, and the answer to it; none answers never.
+struct Step(&'static str, Option<(u16, Value)>);
+
+async fn play(server: &mut ApiServer, script: Vec<Step>) {
+    for Step(expected, answer) in script {
+        let (request, send) = server.next_request().await.expect("a request");
+        assert_eq!(request.method().as_str(), expected, "{}", request.uri());
+        match answer {
+            Some((code, body)) => {
+                let body = Body::from(body.to_string().into_bytes());
+                send.send_response(Response::builder().status(code).body(body).unwrap());
+            }
+            None => std::mem::forget(send),
+        }
+    }
+}
+
+fn failure(code: u16, reason: &str) -> Option<(u16, Value)> {
+    let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": reason, "reason": reason, "code": code});
+    Some((code, body))
+}
+
+fn absent() -> Step {
+    Step("GET", failure(404, "NotFound"))
+}
+
+fn owner() -> OwnerReference {
+    OwnerReference {
+        uid: "7".into(),
+        kind: "Widget".into(),
+        name: "a".into(),
+        controller: Some(true),
+        ..Default::default()
+    }
+}
+
+fn object(data: &str, version: &str, managers: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"text": data},
+        "metadata": {
+            "name": "a", "namespace": "shop", "uid": "1", "resourceVersion": version, "ownerReferences": [owner()],
+            "managedFields": managers,
+        },
+    })
+}
+
+fn ours() -> Value {
+    json!([{"manager": "us", "operation": "Apply", "fieldsV1": {"f:metadata": {}, "f:data": {"f:text": {}}}}])
+}
+
+/// Applies a ConfigMap that says "hello" against the script.
+async fn apply(script: Vec<Step>) -> Result<Operation, ApplyError> {
+    let (service, mut server) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
+    let applier = Applier::new(Client::new(service, "shop"), "us", &["before-us"], Leadership::always());
+    let (object, owner) = (json!({"metadata": {"name": "a"}, "data": {"text": "hello"}}), owner());
+    let desired =
+        Desired { resource: CONFIG_MAP, namespace: "shop", name: "a", object: &object, owner: &owner, labels: &[] };
+    let (written, ()) = tokio::join!(applier.apply(&desired, None), play(&mut server, script));
+    written.map(|(_, operation)| operation)
+}
+
+async fn problem(script: Vec<Step>) -> Problem {
+    Problem::from(&apply(script).await.unwrap_err())
+}
+
+#[tokio::test]
+async fn writes_that_meet_others_or_a_busy_server_are_retried_in_silence() {
+    for (code, words, reason) in [
+        (409, "Conflict", "Conflict"),
+        (429, "TooManyRequests", "APIServerUnavailable"),
+        (500, "InternalError", "APIServerUnavailable"),
+        (503, "ServiceUnavailable", "APIServerUnavailable"),
+    ] {
+        let problem = problem(vec![absent(), Step("PATCH", failure(code, words))]).await;
+        assert_eq!((problem.reason, problem.class), (reason, Some(Class::Retry)), "{code}");
+        assert!(problem.is_transient, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_server_refuses_is_told_at_once() {
+    for (code, words) in [(403, "exceeded quota"), (422, "Invalid")] {
+        let problem = problem(vec![absent(), Step("PATCH", failure(code, words))]).await;
+        assert_eq!((problem.reason, problem.class), ("Refused", Some(Class::Retry)), "{code}");
+        assert!(!problem.is_transient && problem.message.contains(words), "{}", problem.message);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_costs_one_timeout() {
+    let problem = problem(vec![absent(), Step("PATCH", None)]).await;
+    assert!(problem.is_transient && problem.message.contains("no answer within"), "{}", problem.message);
+}
+
+#[tokio::test]
+async fn taking_over_fields_that_somebody_changed_meanwhile_is_a_conflict() {
+    let before = json!([{"manager": "before-us", "operation": "Update", "fieldsV1": {"f:metadata": {}, "f:data": {"f:text": {}}}}]);
+    let live = Step("GET", Some((200, object("hello", "5", &before))));
+    // What the API server answers when the test of a JSON patch fails.
+    let problem = problem(vec![live, Step("PATCH", failure(422, "Invalid"))]).await;
+    assert_eq!((problem.reason, problem.is_transient), ("Conflict", true));
+}
+
+#[tokio::test]
+async fn an_apply_is_tried_once_and_not_when_nothing_differs() {
+    let live = || Step("GET", Some((200, object("hello", "5", &ours()))));
+    assert_eq!(apply(vec![live()]).await.unwrap(), Operation::Unchanged);
+    let other = Step("GET", Some((200, object("other", "5", &ours()))));
+    let written = Step("PATCH", Some((200, object("hello", "6", &ours()))));
+    assert_eq!(apply(vec![other, written]).await.unwrap(), Operation::Updated);
+}
+
+#[tokio::test]
+async fn an_object_with_another_owner_gets_no_write() {
+    let mut theirs = object("other", "5", &json!([]));
+    theirs["metadata"]["ownerReferences"][0]["uid"] = json!("8");
+    let error = apply(vec![Step("GET", Some((200, theirs)))]).await.unwrap_err();
+    assert_eq!((error.reason(), error.class()), ("NameTaken", Some(Class::Wait)));
+}
