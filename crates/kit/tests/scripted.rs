@@ -63,7 +63,7 @@ fn object(data: &str, version: &str, managers: &Value) -> Value {
 }
 
 fn ours() -> Value {
-    json!([{"manager": "us", "operation": "Apply", "fieldsV1": {"f:metadata": {}, "f:data": {"f:text": {}}}}])
+    json!([{"manager": "us", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:name": {}}, "f:data": {"f:text": {}}}}])
 }
 
 /// Applies a ConfigMap that says "hello" against the script.
@@ -112,7 +112,7 @@ async fn a_server_that_never_answers_costs_one_timeout() {
 
 #[tokio::test]
 async fn taking_over_fields_that_somebody_changed_meanwhile_is_a_conflict() {
-    let before = json!([{"manager": "before-us", "operation": "Update", "fieldsV1": {"f:metadata": {}, "f:data": {"f:text": {}}}}]);
+    let before = json!([{"manager": "before-us", "operation": "Update", "fieldsV1": {"f:metadata": {"f:name": {}}, "f:data": {"f:text": {}}}}]);
     let live = Step("GET", Some((200, object("hello", "5", &before))));
     // What the API server answers when the test of a JSON patch fails.
     let problem = problem(vec![live, Step("PATCH", failure(422, "Invalid"))]).await;
