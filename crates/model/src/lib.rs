@@ -4,6 +4,7 @@
 
 #![deny(missing_docs)]
 
+pub mod crd;
 pub mod diff;
 pub mod difference;
 pub mod image;
@@ -15,3 +16,5 @@ pub mod quantity;
 pub mod range;
 pub mod reason;
 pub mod resource;
+pub mod rule;
+pub mod violation;

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use memcached_api::memcached::rule::{self, Rule};
 use memcached_api::memcached::spec::{HighAvailability, MemcachedSpec, PodDisruptionBudget};
 
-use super::finding::Violation;
+use operator_model::violation::Violation;
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();

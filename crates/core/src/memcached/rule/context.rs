@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{AppArmorProfile, PodSecurityContext, SeccompProfile, SecurityContext};
 use memcached_api::memcached::spec::MemcachedSpec;
 
-use super::finding::{Findings, Violation};
+use operator_model::violation::{FieldErrors, Violation};
 
 const MOST: i64 = i32::MAX as i64;
 
@@ -12,80 +12,80 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let Some(security) = &spec.security else {
         return violations;
     };
-    let mut findings = Findings::at("spec.security", &mut violations);
+    let mut errors = FieldErrors::at("spec.security", &mut violations);
     if let Some(context) = &security.pod_security_context {
-        check_pod(&mut findings.below("podSecurityContext"), context);
+        check_pod(&mut errors.field("podSecurityContext"), context);
     }
     if let Some(context) = &security.container_security_context {
-        check_container(&mut findings.below("containerSecurityContext"), context);
+        check_container(&mut errors.field("containerSecurityContext"), context);
     }
     violations
 }
 
-fn check_pod(findings: &mut Findings<'_>, context: &PodSecurityContext) {
+fn check_pod(errors: &mut FieldErrors<'_>, context: &PodSecurityContext) {
     for (field, id) in
         [("runAsUser", context.run_as_user), ("runAsGroup", context.run_as_group), ("fsGroup", context.fs_group)]
     {
-        findings.below(field).require_within(id, 0, MOST);
+        errors.field(field).require_within(id, 0, MOST);
     }
     for id in context.supplemental_groups.iter().flatten() {
-        findings.below("supplementalGroups").require_within(Some(*id), 0, MOST);
+        errors.field("supplementalGroups").require_within(Some(*id), 0, MOST);
     }
     let change = context.fs_group_change_policy.as_deref();
-    findings.below("fsGroupChangePolicy").require_one_of(change, &["Always", "OnRootMismatch"]);
+    errors.field("fsGroupChangePolicy").require_one_of(change, &["Always", "OnRootMismatch"]);
     let groups = context.supplemental_groups_policy.as_deref();
-    findings.below("supplementalGroupsPolicy").require_one_of(groups, &["Merge", "Strict"]);
+    errors.field("supplementalGroupsPolicy").require_one_of(groups, &["Merge", "Strict"]);
     let labels = context.se_linux_change_policy.as_deref();
-    findings.below("seLinuxChangePolicy").require_one_of(labels, &["MountOption", "Recursive"]);
+    errors.field("seLinuxChangePolicy").require_one_of(labels, &["MountOption", "Recursive"]);
     for (index, sysctl) in context.sysctls.iter().flatten().enumerate() {
         let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_' | '/');
         let is_good = !sysctl.name.is_empty() && sysctl.name.chars().all(is_word);
         let message = format!("{:?} cannot be the name of a sysctl", sysctl.name);
-        findings.below("sysctls").item(index).below("name").require(is_good, message);
+        errors.field("sysctls").index(index).field("name").require(is_good, message);
         let is_repeated = context.sysctls.iter().flatten().take(index).any(|other| other.name == sysctl.name);
         let message = format!("{:?} is given twice", sysctl.name);
-        findings.below("sysctls").item(index).below("name").require(!is_repeated, message);
+        errors.field("sysctls").index(index).field("name").require(!is_repeated, message);
     }
-    findings.below("windowsOptions").require(context.windows_options.is_none(), "memcached runs on Linux");
-    check_seccomp(&mut findings.below("seccompProfile"), context.seccomp_profile.as_ref());
-    check_app_armor(&mut findings.below("appArmorProfile"), context.app_armor_profile.as_ref());
+    errors.field("windowsOptions").require(context.windows_options.is_none(), "memcached runs on Linux");
+    check_seccomp(&mut errors.field("seccompProfile"), context.seccomp_profile.as_ref());
+    check_app_armor(&mut errors.field("appArmorProfile"), context.app_armor_profile.as_ref());
 }
 
-fn check_container(findings: &mut Findings<'_>, context: &SecurityContext) {
+fn check_container(errors: &mut FieldErrors<'_>, context: &SecurityContext) {
     for (field, id) in [("runAsUser", context.run_as_user), ("runAsGroup", context.run_as_group)] {
-        findings.below(field).require_within(id, 0, MOST);
+        errors.field(field).require_within(id, 0, MOST);
     }
     let added = context.capabilities.as_ref().and_then(|capabilities| capabilities.add.clone()).unwrap_or_default();
     let needs_escalation =
         context.privileged == Some(true) || added.iter().any(|name| name == "SYS_ADMIN" || name == "CAP_SYS_ADMIN");
     let message = "false does not go with privileged or the capability SYS_ADMIN";
     let is_good = context.allow_privilege_escalation != Some(false) || !needs_escalation;
-    findings.below("allowPrivilegeEscalation").require(is_good, message);
+    errors.field("allowPrivilegeEscalation").require(is_good, message);
     // Unmasked needs a user namespace, which the pods have none of.
-    findings.below("procMount").require_one_of(context.proc_mount.as_deref(), &["Default"]);
-    findings.below("windowsOptions").require(context.windows_options.is_none(), "memcached runs on Linux");
-    check_seccomp(&mut findings.below("seccompProfile"), context.seccomp_profile.as_ref());
-    check_app_armor(&mut findings.below("appArmorProfile"), context.app_armor_profile.as_ref());
+    errors.field("procMount").require_one_of(context.proc_mount.as_deref(), &["Default"]);
+    errors.field("windowsOptions").require(context.windows_options.is_none(), "memcached runs on Linux");
+    check_seccomp(&mut errors.field("seccompProfile"), context.seccomp_profile.as_ref());
+    check_app_armor(&mut errors.field("appArmorProfile"), context.app_armor_profile.as_ref());
 }
 
-fn check_seccomp(findings: &mut Findings<'_>, profile: Option<&SeccompProfile>) {
+fn check_seccomp(errors: &mut FieldErrors<'_>, profile: Option<&SeccompProfile>) {
     if let Some(SeccompProfile { type_, localhost_profile }) = profile {
-        check_profile(findings, type_, localhost_profile.as_deref());
+        check_profile(errors, type_, localhost_profile.as_deref());
     }
 }
 
-fn check_app_armor(findings: &mut Findings<'_>, profile: Option<&AppArmorProfile>) {
+fn check_app_armor(errors: &mut FieldErrors<'_>, profile: Option<&AppArmorProfile>) {
     if let Some(AppArmorProfile { type_, localhost_profile }) = profile {
-        check_profile(findings, type_, localhost_profile.as_deref());
+        check_profile(errors, type_, localhost_profile.as_deref());
     }
 }
 
-fn check_profile(findings: &mut Findings<'_>, type_: &str, local: Option<&str>) {
-    findings.below("type").require_one_of(Some(type_), &["RuntimeDefault", "Unconfined", "Localhost"]);
+fn check_profile(errors: &mut FieldErrors<'_>, type_: &str, local: Option<&str>) {
+    errors.field("type").require_one_of(Some(type_), &["RuntimeDefault", "Unconfined", "Localhost"]);
     let is_named =
         local.is_some_and(|name| operator_model::name::is_relative(name) && !name.is_empty() && name.trim() == name);
     let is_good = if type_ == "Localhost" { is_named } else { local.is_none() };
-    findings.below("localhostProfile").require(is_good, "required with the type Localhost, and only there");
+    errors.field("localhostProfile").require(is_good, "required with the type Localhost, and only there");
 }
 
 #[cfg(test)]

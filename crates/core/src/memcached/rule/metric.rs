@@ -6,9 +6,9 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use memcached_api::memcached::spec::MemcachedSpec;
 
-use super::finding::{Findings, Violation};
 use super::syntax::check_selector;
 use operator_model::quantity::billionths;
+use operator_model::violation::{FieldErrors, Violation};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -16,21 +16,21 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
         return violations;
     };
     let has_exporter = spec.monitoring.as_ref().is_some_and(|monitoring| monitoring.enabled);
-    let mut findings = Findings::at("spec.autoscaling", &mut violations);
+    let mut errors = FieldErrors::at("spec.autoscaling", &mut violations);
     for (index, metric) in autoscaling.metrics.iter().enumerate() {
-        check_metric(&mut findings.below("metrics").item(index), metric, has_exporter);
+        check_metric(&mut errors.field("metrics").index(index), metric, has_exporter);
     }
     if let Some(HorizontalPodAutoscalerBehavior { scale_down, scale_up }) = &autoscaling.behavior {
         for (field, rules) in [("behavior.scaleDown", scale_down), ("behavior.scaleUp", scale_up)] {
             if let Some(rules) = rules {
-                check_rules(&mut findings.below(field), rules);
+                check_rules(&mut errors.field(field), rules);
             }
         }
     }
     violations
 }
 
-fn check_metric(findings: &mut Findings<'_>, metric: &MetricSpec, has_exporter: bool) {
+fn check_metric(errors: &mut FieldErrors<'_>, metric: &MetricSpec, has_exporter: bool) {
     let MetricSpec { type_, container_resource, external, object, pods, resource } = metric;
     let given = [
         ("Resource", resource.is_some()),
@@ -41,76 +41,76 @@ fn check_metric(findings: &mut Findings<'_>, metric: &MetricSpec, has_exporter: 
     ];
     let given: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect();
     let message = format!("{type_:?} does not say what is given: {}", given.join(", "));
-    findings.below("type").require(given == [type_.as_str()], message);
+    errors.field("type").require(given == [type_.as_str()], message);
     if let Some(source) = resource {
-        findings.below("resource.name").require(!source.name.is_empty(), "required");
-        check_target(&mut findings.below("resource.target"), &source.target, &["Utilization", "AverageValue"]);
+        errors.field("resource.name").require(!source.name.is_empty(), "required");
+        check_target(&mut errors.field("resource.target"), &source.target, &["Utilization", "AverageValue"]);
     }
     if let Some(source) = container_resource {
-        findings.below("containerResource.name").require(!source.name.is_empty(), "required");
+        errors.field("containerResource.name").require(!source.name.is_empty(), "required");
         let is_there = source.container == "memcached" || (has_exporter && source.container == "exporter");
         let message = format!("there is no container {:?}", source.container);
-        findings.below("containerResource.container").require(is_there, message);
-        check_target(&mut findings.below("containerResource.target"), &source.target, &["Utilization", "AverageValue"]);
+        errors.field("containerResource.container").require(is_there, message);
+        check_target(&mut errors.field("containerResource.target"), &source.target, &["Utilization", "AverageValue"]);
     }
     if let Some(source) = pods {
-        check_name(&mut findings.below("pods.metric"), &source.metric);
-        check_target(&mut findings.below("pods.target"), &source.target, &["AverageValue"]);
+        check_name(&mut errors.field("pods.metric"), &source.metric);
+        check_target(&mut errors.field("pods.target"), &source.target, &["AverageValue"]);
     }
     if let Some(source) = object {
-        check_name(&mut findings.below("object.metric"), &source.metric);
-        check_target(&mut findings.below("object.target"), &source.target, &["Value", "AverageValue"]);
+        check_name(&mut errors.field("object.metric"), &source.metric);
+        check_target(&mut errors.field("object.target"), &source.target, &["Value", "AverageValue"]);
         let target = &source.described_object;
         let is_named = !target.kind.is_empty() && !target.name.is_empty();
-        findings.below("object.describedObject").require(is_named, "give a kind and a name");
+        errors.field("object.describedObject").require(is_named, "give a kind and a name");
     }
     if let Some(source) = external {
-        check_name(&mut findings.below("external.metric"), &source.metric);
-        check_target(&mut findings.below("external.target"), &source.target, &["Value", "AverageValue"]);
+        check_name(&mut errors.field("external.metric"), &source.metric);
+        check_target(&mut errors.field("external.target"), &source.target, &["Value", "AverageValue"]);
     }
 }
 
-fn check_name(findings: &mut Findings<'_>, metric: &MetricIdentifier) {
+fn check_name(errors: &mut FieldErrors<'_>, metric: &MetricIdentifier) {
     let is_step =
         !metric.name.is_empty() && !metric.name.contains(['/', '%']) && metric.name != "." && metric.name != "..";
-    findings.below("name").require(is_step, format!("{:?} cannot be the name of a metric", metric.name));
-    check_selector(&mut findings.below("selector"), metric.selector.as_ref());
+    errors.field("name").require(is_step, format!("{:?} cannot be the name of a metric", metric.name));
+    check_selector(&mut errors.field("selector"), metric.selector.as_ref());
 }
 
 /// A target has the one number that its type says, and it is more than nothing.
-fn check_target(findings: &mut Findings<'_>, target: &MetricTarget, allowed: &[&str]) {
+fn check_target(errors: &mut FieldErrors<'_>, target: &MetricTarget, allowed: &[&str]) {
     let MetricTarget { type_, average_utilization, average_value, value } = target;
-    findings.below("type").require_one_of(Some(type_), allowed);
+    errors.field("type").require_one_of(Some(type_), allowed);
     let given = [
         ("Utilization", average_utilization.is_some()),
         ("AverageValue", average_value.is_some()),
         ("Value", value.is_some()),
     ];
     let given: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect();
-    findings.require(given == [type_.as_str()], format!("{type_} takes exactly the number of that name"));
+    errors.require(given == [type_.as_str()], format!("{type_} takes exactly the number of that name"));
     let is_positive = |amount: &Quantity| billionths(amount).is_some_and(|amount| amount > 0);
-    findings
-        .below("averageUtilization")
+    errors
+        .field("averageUtilization")
         .require(average_utilization.is_none_or(|percent| percent > 0), "give more than 0");
-    findings.below("averageValue").require(average_value.as_ref().is_none_or(is_positive), "give more than 0");
-    findings.below("value").require(value.as_ref().is_none_or(is_positive), "give more than 0");
+    errors.field("averageValue").require(average_value.as_ref().is_none_or(is_positive), "give more than 0");
+    errors.field("value").require(value.as_ref().is_none_or(is_positive), "give more than 0");
 }
 
-fn check_rules(findings: &mut Findings<'_>, rules: &HPAScalingRules) {
+fn check_rules(errors: &mut FieldErrors<'_>, rules: &HPAScalingRules) {
     let HPAScalingRules { policies, select_policy, stabilization_window_seconds, tolerance } = rules;
     let window = stabilization_window_seconds.map(i64::from);
-    findings.below("stabilizationWindowSeconds").require_within(window, 0, 3600);
-    findings.below("selectPolicy").require_one_of(select_policy.as_deref(), &["Max", "Min", "Disabled"]);
+    errors.field("stabilizationWindowSeconds").require_within(window, 0, 3600);
+    errors.field("selectPolicy").require_one_of(select_policy.as_deref(), &["Max", "Min", "Disabled"]);
     let is_empty = policies.as_ref().is_some_and(Vec::is_empty);
-    findings.below("policies").require(!is_empty, "give at least one, or leave it out");
+    errors.field("policies").require(!is_empty, "give at least one, or leave it out");
     let is_amount = tolerance.as_ref().is_none_or(|tolerance| billionths(tolerance).is_some());
-    findings.below("tolerance").require(is_amount, "is no amount: give for example 0.1");
+    errors.field("tolerance").require(is_amount, "is no amount: give for example 0.1");
     for (index, policy) in policies.iter().flatten().enumerate() {
-        let mut findings = findings.below("policies");
-        let mut findings = findings.item(index);
-        findings.below("type").require_one_of(Some(&policy.type_), &["Pods", "Percent"]);
-        findings.below("value").require(policy.value > 0, "give more than 0");
-        findings.below("periodSeconds").require_within(Some(i64::from(policy.period_seconds)), 1, 1800);
+        let mut errors = errors.field("policies");
+        let mut errors = errors.index(index);
+        errors.field("type").require_one_of(Some(&policy.type_), &["Pods", "Percent"]);
+        errors.field("value").require(policy.value > 0, "give more than 0");
+        errors.field("periodSeconds").require_within(Some(i64::from(policy.period_seconds)), 1, 1800);
     }
 }
 

@@ -8,7 +8,6 @@ mod argument;
 mod budget;
 mod context;
 mod extstore;
-mod finding;
 mod item;
 mod memory;
 mod metric;
@@ -28,7 +27,7 @@ mod workload;
 use memcached_api::memcached::spec::MemcachedSpec;
 
 pub(crate) use budget::{fewest, percentage};
-pub use finding::Violation;
+pub use operator_model::violation::Violation;
 pub use workload::check_update;
 
 /// Every rule that the declaration breaks.

@@ -3,8 +3,8 @@
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::MemcachedSpec;
 
-use super::finding::{Findings, Violation};
 use super::syntax::check_labels;
+use operator_model::violation::{FieldErrors, Violation};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -12,12 +12,12 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let Some(monitor) = monitoring.and_then(|monitoring| monitoring.service_monitor.as_ref()) else {
         return violations;
     };
-    let mut findings = Findings::at("spec.monitoring.serviceMonitor", &mut violations);
-    check_labels(&mut findings.below("additionalLabels"), &monitor.additional_labels);
+    let mut errors = FieldErrors::at("spec.monitoring.serviceMonitor", &mut violations);
+    check_labels(&mut errors.field("additionalLabels"), &monitor.additional_labels);
     let fields = [("interval", &monitor.interval), ("scrapeTimeout", &monitor.scrape_timeout)];
     for (field, text) in fields {
         let message = format!("{text:?} is no duration: give for example 30s or 1m30s");
-        findings.below(field).require(milliseconds(text).is_some(), message);
+        errors.field(field).require(milliseconds(text).is_some(), message);
     }
     let [interval, timeout] = fields.map(|(_, text)| milliseconds(text));
     if interval.is_some() && timeout > interval {

@@ -3,9 +3,9 @@
 use k8s_openapi::api::networking::v1::{IPBlock, NetworkPolicyPeer};
 use memcached_api::memcached::spec::MemcachedSpec;
 
-use super::finding::{Findings, Violation};
 use super::syntax::check_selector;
 use operator_model::range::Range;
+use operator_model::violation::{FieldErrors, Violation};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -13,31 +13,31 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let Some(policy) = policy.filter(|policy| policy.enabled) else {
         return violations;
     };
-    let mut findings = Findings::at("spec.security.networkPolicy", &mut violations);
+    let mut errors = FieldErrors::at("spec.security.networkPolicy", &mut violations);
     for (field, peers) in [("allowedSources", &policy.allowed_sources), ("metricsSources", &policy.metrics_sources)] {
         for (index, peer) in peers.iter().enumerate() {
-            check_peer(&mut findings.below(field).item(index), peer);
+            check_peer(&mut errors.field(field).index(index), peer);
         }
     }
     violations
 }
 
-fn check_peer(findings: &mut Findings<'_>, peer: &NetworkPolicyPeer) {
+fn check_peer(errors: &mut FieldErrors<'_>, peer: &NetworkPolicyPeer) {
     let NetworkPolicyPeer { ip_block, namespace_selector, pod_selector } = peer;
     let selects = namespace_selector.is_some() || pod_selector.is_some();
-    findings.require(selects || ip_block.is_some(), "give a podSelector, a namespaceSelector or an ipBlock");
-    check_selector(&mut findings.below("podSelector"), pod_selector.as_ref());
-    check_selector(&mut findings.below("namespaceSelector"), namespace_selector.as_ref());
+    errors.require(selects || ip_block.is_some(), "give a podSelector, a namespaceSelector or an ipBlock");
+    check_selector(&mut errors.field("podSelector"), pod_selector.as_ref());
+    check_selector(&mut errors.field("namespaceSelector"), namespace_selector.as_ref());
     if let Some(block) = ip_block {
-        findings.below("ipBlock").require(!selects, "not together with a selector: make two entries of it");
-        check_block(&mut findings.below("ipBlock"), block);
+        errors.field("ipBlock").require(!selects, "not together with a selector: make two entries of it");
+        check_block(&mut errors.field("ipBlock"), block);
     }
 }
 
-fn check_block(findings: &mut Findings<'_>, block: &IPBlock) {
+fn check_block(errors: &mut FieldErrors<'_>, block: &IPBlock) {
     let range = Range::of(&block.cidr);
     let message = format!("{:?} is no range of addresses: give for example 10.0.0.0/8", block.cidr);
-    findings.below("cidr").require(range.is_some(), message);
+    errors.field("cidr").require(range.is_some(), message);
     for (index, except) in block.except.iter().flatten().enumerate() {
         let is_within = match (&range, Range::of(except)) {
             (Some(range), Some(except)) => range.is_more_than(&except),
@@ -45,7 +45,7 @@ fn check_block(findings: &mut Findings<'_>, block: &IPBlock) {
             (_, None) => false,
         };
         let message = format!("{except:?} is no range of addresses within {}", block.cidr);
-        findings.below("except").item(index).require(is_within, message);
+        errors.field("except").index(index).require(is_within, message);
     }
 }
 

@@ -4,58 +4,58 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use memcached_api::memcached::spec::MemcachedSpec;
 
-use super::finding::{Findings, Violation};
 use operator_model::name::is_key;
 use operator_model::quantity::{billionths, bytes};
+use operator_model::violation::{FieldErrors, Violation};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let mut findings = Findings::at("spec", &mut violations);
+    let mut errors = FieldErrors::at("spec", &mut violations);
     if let Some(resources) = &spec.resources {
-        check_resources(&mut findings.below("resources"), resources);
+        check_resources(&mut errors.field("resources"), resources);
     }
     if let Some(monitoring) = spec.monitoring.as_ref().filter(|monitoring| monitoring.enabled)
         && let Some(resources) = &monitoring.exporter_resources
     {
-        check_resources(&mut findings.below("monitoring.exporterResources"), resources);
+        check_resources(&mut errors.field("monitoring.exporterResources"), resources);
     }
     violations
 }
 
-fn check_resources(findings: &mut Findings<'_>, resources: &ResourceRequirements) {
+fn check_resources(errors: &mut FieldErrors<'_>, resources: &ResourceRequirements) {
     let ResourceRequirements { claims, limits, requests } = resources;
     let message = "is not supported: the pods have no resource claims";
-    findings.below("claims").require(claims.as_ref().is_none_or(Vec::is_empty), message);
+    errors.field("claims").require(claims.as_ref().is_none_or(Vec::is_empty), message);
     for (field, amounts) in [("limits", limits), ("requests", requests)] {
         for (name, amount) in amounts.iter().flatten() {
-            let mut findings = findings.below(field);
-            let mut findings = findings.below(name);
-            findings.require(is_resource(name), format!("{name:?} is no resource of a container"));
+            let mut errors = errors.field(field);
+            let mut errors = errors.field(name);
+            errors.require(is_resource(name), format!("{name:?} is no resource of a container"));
             let message = format!("{:?} is no amount: give for example 250m or 1Gi", amount.0);
-            findings.require(billionths(amount).is_some(), message);
+            errors.require(billionths(amount).is_some(), message);
             let is_whole = billionths(amount).is_none_or(|amount| amount.is_multiple_of(1_000_000_000));
-            findings.require(is_ordinary(name) || is_whole, format!("{:?} is no whole number", amount.0));
+            errors.require(is_ordinary(name) || is_whole, format!("{:?} is no whole number", amount.0));
             let has_pages = page(name)
                 .is_none_or(|page| bytes(amount).is_some_and(|bytes| bytes > 0 && bytes.is_multiple_of(page)));
-            findings.require(has_pages, format!("{:?} is no number of whole pages", amount.0));
+            errors.require(has_pages, format!("{:?} is no number of whole pages", amount.0));
         }
     }
     let given = || [limits, requests].into_iter().flatten().flat_map(|amounts| amounts.keys());
     let has_pages = given().any(|name| page(name).is_some());
     let has_more = given().any(|name| name == "cpu" || name == "memory");
-    findings.require(!has_pages || has_more, "huge pages need cpu or memory with them");
+    errors.require(!has_pages || has_more, "huge pages need cpu or memory with them");
     for (name, request) in requests.iter().flatten() {
         let limit = limits.as_ref().and_then(|limits| limits.get(name));
-        let mut findings = findings.below("requests");
-        let mut findings = findings.below(name);
+        let mut errors = errors.field("requests");
+        let mut errors = errors.field(name);
         match limit {
             Some(limit) => {
                 let (requested, limited) = (billionths(request), billionths(limit));
                 let message = format!("{} is more than the limit {}", request.0, limit.0);
-                findings.require(requested <= limited || limited.is_none(), message);
-                findings.require(is_ordinary(name) || requested == limited, "must be the same as the limit");
+                errors.require(requested <= limited || limited.is_none(), message);
+                errors.require(is_ordinary(name) || requested == limited, "must be the same as the limit");
             }
-            None => findings.require(is_ordinary(name), "needs a limit of the same amount"),
+            None => errors.require(is_ordinary(name), "needs a limit of the same amount"),
         }
     }
 }

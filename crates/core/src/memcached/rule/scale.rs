@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec};
 
-use super::finding::Violation;
+use operator_model::violation::Violation;
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();

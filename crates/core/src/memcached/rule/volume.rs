@@ -3,62 +3,60 @@
 use k8s_openapi::api::core::v1::VolumeMount;
 use memcached_api::memcached::spec::MemcachedSpec;
 
-use super::finding::{Findings, Violation};
 use super::source;
 use crate::memcached::build::{EXTSTORE_DIRECTORY, SASL_DIRECTORY, TLS_DIRECTORY, VOLUMES};
 use operator_model::name::{is_dns_label, is_relative};
+use operator_model::violation::{FieldErrors, Violation};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let mut findings = Findings::at("spec", &mut violations);
+    let mut errors = FieldErrors::at("spec", &mut violations);
     for (index, volume) in spec.extra_volumes.iter().enumerate() {
-        let mut findings = findings.below("extraVolumes");
-        let mut findings = findings.item(index);
+        let mut errors = errors.field("extraVolumes");
+        let mut errors = errors.index(index);
         let name = &volume.name;
-        findings.below("name").require(is_dns_label(name), format!("{name:?} cannot be the name of a volume"));
-        findings
-            .below("name")
+        errors.field("name").require(is_dns_label(name), format!("{name:?} cannot be the name of a volume"));
+        errors
+            .field("name")
             .require(!VOLUMES.contains(&name.as_str()), format!("{name:?} is the operator's own: use another"));
         let is_repeated = spec.extra_volumes.iter().take(index).any(|other| other.name == *name);
-        findings.below("name").require(!is_repeated, format!("{name:?} is given twice"));
-        source::check(&mut findings, volume);
+        errors.field("name").require(!is_repeated, format!("{name:?} is given twice"));
+        source::check(&mut errors, volume);
     }
     for (index, mount) in spec.extra_volume_mounts.iter().enumerate() {
-        let mut findings = findings.below("extraVolumeMounts");
-        let mut findings = findings.item(index);
+        let mut errors = errors.field("extraVolumeMounts");
+        let mut errors = errors.index(index);
         let is_known = spec.extra_volumes.iter().any(|volume| volume.name == mount.name);
-        findings.below("name").require(is_known, format!("{:?} is none of spec.extraVolumes", mount.name));
+        errors.field("name").require(is_known, format!("{:?} is none of spec.extraVolumes", mount.name));
         let others = spec.extra_volume_mounts.iter().take(index);
         let is_repeated = others.map(|other| other.mount_path.as_str()).any(|other| other == mount.mount_path);
-        findings.below("mountPath").require(!is_repeated, format!("{:?} is given twice", mount.mount_path));
-        check_mount(&mut findings, mount);
+        errors.field("mountPath").require(!is_repeated, format!("{:?} is given twice", mount.mount_path));
+        check_mount(&mut errors, mount);
     }
     violations
 }
 
-fn check_mount(findings: &mut Findings<'_>, mount: &VolumeMount) {
+fn check_mount(errors: &mut FieldErrors<'_>, mount: &VolumeMount) {
     let path = mount.mount_path.as_str();
     let is_absolute = path.starts_with('/') && !path.contains(':') && !path.split('/').any(|step| step == "..");
-    findings.below("mountPath").require(is_absolute, format!("{path:?} is no absolute path"));
+    errors.field("mountPath").require(is_absolute, format!("{path:?} is no absolute path"));
     let own = [SASL_DIRECTORY, TLS_DIRECTORY, EXTSTORE_DIRECTORY].into_iter().find(|own| overlap(own, path));
     if let Some(own) = own {
-        findings
-            .below("mountPath")
-            .refuse(format!("{path:?} overlaps {own}, which is the operator's own: use another"));
+        errors.field("mountPath").invalid(format!("{path:?} overlaps {own}, which is the operator's own: use another"));
     }
     let (fixed, computed) = (mount.sub_path.as_deref(), mount.sub_path_expr.as_deref());
     let (fixed, computed) = (fixed.unwrap_or_default(), computed.unwrap_or_default());
-    findings.below("subPath").require(is_relative(fixed), format!("{fixed:?} is no path below the volume"));
-    findings.below("subPathExpr").require(is_relative(computed), format!("{computed:?} is no path below the volume"));
-    findings.below("subPathExpr").require(fixed.is_empty() || computed.is_empty(), "not together with subPath");
+    errors.field("subPath").require(is_relative(fixed), format!("{fixed:?} is no path below the volume"));
+    errors.field("subPathExpr").require(is_relative(computed), format!("{computed:?} is no path below the volume"));
+    errors.field("subPathExpr").require(fixed.is_empty() || computed.is_empty(), "not together with subPath");
     // Bidirectional is for privileged containers, and memcached's is none.
     let propagation = mount.mount_propagation.as_deref();
-    findings.below("mountPropagation").require_one_of(propagation, &["None", "HostToContainer"]);
+    errors.field("mountPropagation").require_one_of(propagation, &["None", "HostToContainer"]);
     if let Some(recursive) = mount.recursive_read_only.as_deref() {
-        findings.below("recursiveReadOnly").require_one_of(Some(recursive), &["Disabled", "IfPossible", "Enabled"]);
+        errors.field("recursiveReadOnly").require_one_of(Some(recursive), &["Disabled", "IfPossible", "Enabled"]);
         let is_read_only = mount.read_only == Some(true) && matches!(propagation, None | Some("None"));
         let message = "needs readOnly and no mountPropagation";
-        findings.below("recursiveReadOnly").require(recursive == "Disabled" || is_read_only, message);
+        errors.field("recursiveReadOnly").require(recursive == "Disabled" || is_read_only, message);
     }
 }
 
