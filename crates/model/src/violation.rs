@@ -82,6 +82,14 @@ impl<'a> FieldErrors<'a> {
     }
 }
 
+/// The fields that a check refuses, below a field called `at`.
+#[cfg(test)]
+pub(crate) fn refused(check: impl FnOnce(&mut FieldErrors<'_>)) -> Vec<String> {
+    let mut all = Vec::new();
+    check(&mut FieldErrors::at("at", &mut all));
+    all.into_iter().map(|violation| violation.field).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,6 @@
 
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::MemcachedSpec;
-
 use operator_model::violation::Violation;
 
 const FIELD: &str = "spec.memcached.maxItemSize";

@@ -1,46 +1,52 @@
-//! Volumes that people add, and where the server sees them.
+//! Volumes that users add, and where a container has them.
 
-use k8s_openapi::api::core::v1::VolumeMount;
-use memcached_api::memcached::spec::MemcachedSpec;
+use std::collections::BTreeSet;
 
-use super::source;
-use crate::memcached::build::{EXTSTORE_DIRECTORY, SASL_DIRECTORY, TLS_DIRECTORY, VOLUMES};
-use operator_model::name::{is_dns_label, is_relative};
-use operator_model::violation::{FieldErrors, Violation};
+use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 
-pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut errors = FieldErrors::at("spec", &mut violations);
-    for (index, volume) in spec.extra_volumes.iter().enumerate() {
-        let mut errors = errors.field("extraVolumes");
+use super::Layout;
+use super::volume_source::check_source;
+use crate::name::{is_dns_label, is_relative};
+use crate::violation::FieldErrors;
+
+/// Volumes with a name of their own and one source each.
+pub fn check_volumes(errors: &mut FieldErrors<'_>, volumes: &[Volume], layout: &Layout<'_>) {
+    let mut names = BTreeSet::new();
+    for (index, volume) in volumes.iter().enumerate() {
         let mut errors = errors.index(index);
-        let name = &volume.name;
+        let name = volume.name.as_str();
         errors.field("name").require(is_dns_label(name), format!("{name:?} cannot be the name of a volume"));
-        errors
-            .field("name")
-            .require(!VOLUMES.contains(&name.as_str()), format!("{name:?} is the operator's own: use another"));
-        let is_repeated = spec.extra_volumes.iter().take(index).any(|other| other.name == *name);
-        errors.field("name").require(!is_repeated, format!("{name:?} is given twice"));
-        source::check(&mut errors, volume);
+        let is_free = !layout.volumes.contains(&name);
+        errors.field("name").require(is_free, format!("{name:?} is the operator's own: use another"));
+        errors.field("name").require(names.insert(name), format!("{name:?} is given twice"));
+        check_source(&mut errors, volume, layout.containers);
     }
-    for (index, mount) in spec.extra_volume_mounts.iter().enumerate() {
-        let mut errors = errors.field("extraVolumeMounts");
-        let mut errors = errors.index(index);
-        let is_known = spec.extra_volumes.iter().any(|volume| volume.name == mount.name);
-        errors.field("name").require(is_known, format!("{:?} is none of spec.extraVolumes", mount.name));
-        let others = spec.extra_volume_mounts.iter().take(index);
-        let is_repeated = others.map(|other| other.mount_path.as_str()).any(|other| other == mount.mount_path);
-        errors.field("mountPath").require(!is_repeated, format!("{:?} is given twice", mount.mount_path));
-        check_mount(&mut errors, mount);
-    }
-    violations
 }
 
-fn check_mount(errors: &mut FieldErrors<'_>, mount: &VolumeMount) {
+/// Mounts of such volumes, which are in the field `known`, at paths that are free.
+pub fn check_volume_mounts(
+    errors: &mut FieldErrors<'_>,
+    mounts: &[VolumeMount],
+    (known, volumes): (&str, &[Volume]),
+    layout: &Layout<'_>,
+) {
+    let names: BTreeSet<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
+    let mut paths = BTreeSet::new();
+    for (index, mount) in mounts.iter().enumerate() {
+        let mut errors = errors.index(index);
+        let is_known = names.contains(mount.name.as_str());
+        errors.field("name").require(is_known, format!("{:?} is none of {known}", mount.name));
+        let is_first = paths.insert(mount.mount_path.as_str());
+        errors.field("mountPath").require(is_first, format!("{:?} is given twice", mount.mount_path));
+        check_mount(&mut errors, mount, layout);
+    }
+}
+
+fn check_mount(errors: &mut FieldErrors<'_>, mount: &VolumeMount, layout: &Layout<'_>) {
     let path = mount.mount_path.as_str();
     let is_absolute = path.starts_with('/') && !path.contains(':') && !path.split('/').any(|step| step == "..");
     errors.field("mountPath").require(is_absolute, format!("{path:?} is no absolute path"));
-    let own = [SASL_DIRECTORY, TLS_DIRECTORY, EXTSTORE_DIRECTORY].into_iter().find(|own| overlap(own, path));
+    let own = layout.mount_paths.iter().find(|own| overlap(own, path));
     if let Some(own) = own {
         errors.field("mountPath").invalid(format!("{path:?} overlaps {own}, which is the operator's own: use another"));
     }
@@ -49,7 +55,7 @@ fn check_mount(errors: &mut FieldErrors<'_>, mount: &VolumeMount) {
     errors.field("subPath").require(is_relative(fixed), format!("{fixed:?} is no path below the volume"));
     errors.field("subPathExpr").require(is_relative(computed), format!("{computed:?} is no path below the volume"));
     errors.field("subPathExpr").require(fixed.is_empty() || computed.is_empty(), "not together with subPath");
-    // Bidirectional is for privileged containers, and memcached's is none.
+    // Bidirectional is for privileged containers, which share their mounts with the node.
     let propagation = mount.mount_propagation.as_deref();
     errors.field("mountPropagation").require_one_of(propagation, &["None", "HostToContainer"]);
     if let Some(recursive) = mount.recursive_read_only.as_deref() {

@@ -1,28 +1,14 @@
-//! CPU and memory as Kubernetes takes them.
+//! CPU, memory and other resources of a container as Kubernetes takes them.
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use memcached_api::memcached::spec::MemcachedSpec;
 
-use operator_model::name::is_key;
-use operator_model::quantity::{billionths, bytes};
-use operator_model::violation::{FieldErrors, Violation};
+use crate::name::is_key;
+use crate::quantity::{billionths, bytes};
+use crate::violation::FieldErrors;
 
-pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut errors = FieldErrors::at("spec", &mut violations);
-    if let Some(resources) = &spec.resources {
-        check_resources(&mut errors.field("resources"), resources);
-    }
-    if let Some(monitoring) = spec.monitoring.as_ref().filter(|monitoring| monitoring.enabled)
-        && let Some(resources) = &monitoring.exporter_resources
-    {
-        check_resources(&mut errors.field("monitoring.exporterResources"), resources);
-    }
-    violations
-}
-
-fn check_resources(errors: &mut FieldErrors<'_>, resources: &ResourceRequirements) {
+/// Limits and requests of a container.
+pub fn check_resources(errors: &mut FieldErrors<'_>, resources: &ResourceRequirements) {
     let ResourceRequirements { claims, limits, requests } = resources;
     let message = "is not supported: the pods have no resource claims";
     errors.field("claims").require(claims.as_ref().is_none_or(Vec::is_empty), message);
@@ -77,15 +63,24 @@ fn is_resource(name: &str) -> bool {
         || (name.contains('/') && is_key(name) && !name.starts_with("requests.") && !name.contains("kubernetes.io/"))
 }
 
+/// Whether a container requests CPU. A request may also come from a limit: Kubernetes copies it.
+pub fn requests_cpu(resources: Option<&ResourceRequirements>) -> bool {
+    resources.is_some_and(|r| [&r.requests, &r.limits].into_iter().flatten().any(|map| map.contains_key("cpu")))
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::violation::refused;
 
-    fn fields(resources: &serde_json::Value) -> Vec<String> {
-        let spec = serde_json::from_value(json!({"resources": resources})).unwrap();
-        check(&spec).into_iter().map(|violation| violation.field).collect()
+    fn of(value: &Value) -> ResourceRequirements {
+        serde_json::from_value(value.clone()).unwrap()
+    }
+
+    fn fields(resources: &Value) -> Vec<String> {
+        refused(|errors| check_resources(errors, &of(resources)))
     }
 
     #[test]
@@ -98,19 +93,34 @@ mod tests {
             assert_eq!(fields(&good), [""; 0], "{good}");
         }
         let above = json!({"requests": {"cpu": "101m"}, "limits": {"cpu": "100m"}});
-        assert_eq!(fields(&above), ["spec.resources.requests.cpu"]);
+        assert_eq!(fields(&above), ["at.requests.cpu"]);
     }
 
     #[test]
     fn amounts_are_amounts_of_something() {
         for (bad, field) in [
-            (json!({"limits": {"cpu": "-1"}}), "spec.resources.limits.cpu"),
-            (json!({"limits": {"memory": "much"}}), "spec.resources.limits.memory"),
-            (json!({"requests": {"storage": "1Gi"}}), "spec.resources.requests.storage"),
-            (json!({"requests": {"example.org/disk": "1"}}), "spec.resources.requests.example.org/disk"),
-            (json!({"claims": [{"name": "x"}]}), "spec.resources.claims"),
+            (json!({"limits": {"cpu": "-1"}}), "at.limits.cpu"),
+            (json!({"limits": {"memory": "much"}}), "at.limits.memory"),
+            (json!({"requests": {"storage": "1Gi"}}), "at.requests.storage"),
+            (json!({"requests": {"example.org/disk": "1"}}), "at.requests.example.org/disk"),
+            (json!({"claims": [{"name": "x"}]}), "at.claims"),
         ] {
             assert!(fields(&bad).iter().any(|found| found == field), "{bad}: {:?}", fields(&bad));
         }
+    }
+
+    #[test]
+    fn huge_pages_come_whole_and_with_ordinary_memory() {
+        let both = |amount: &str| json!({"limits": {"memory": "1Gi", "hugepages-2Mi": amount}});
+        assert_eq!(fields(&both("4Mi")), [""; 0]);
+        assert_eq!(fields(&both("3Mi")), ["at.limits.hugepages-2Mi"]);
+        assert_eq!(fields(&json!({"limits": {"hugepages-2Mi": "4Mi"}})), ["at"]);
+    }
+
+    #[test]
+    fn a_limit_is_a_request_too() {
+        assert!(requests_cpu(Some(&of(&json!({"requests": {"cpu": "1"}})))));
+        assert!(requests_cpu(Some(&of(&json!({"limits": {"cpu": "1"}})))));
+        assert!(!requests_cpu(Some(&of(&json!({"limits": {"memory": "1Gi"}})))) && !requests_cpu(None));
     }
 }

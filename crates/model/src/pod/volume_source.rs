@@ -1,13 +1,15 @@
 //! What volumes are made of, as Kubernetes takes it. Kinds of disks that Kubernetes itself has given up are left out.
 
 use k8s_openapi::api::core::v1::{
-    DownwardAPIVolumeFile, EmptyDirVolumeSource, EphemeralVolumeSource, KeyToPath, ProjectedVolumeSource, Volume,
-    VolumeProjection,
+    EmptyDirVolumeSource, EphemeralVolumeSource, KeyToPath, ProjectedVolumeSource, Volume, VolumeProjection,
 };
 
-use operator_model::name::{NAME_RULE, is_data_key, is_key, is_object_name, is_relative};
-use operator_model::quantity;
-use operator_model::violation::FieldErrors;
+use super::downward_api::check_files;
+use crate::image;
+use crate::metadata::check_name;
+use crate::name::{is_data_key, is_relative};
+use crate::quantity;
+use crate::violation::FieldErrors;
 
 const KNOWN: [&str; 11] = [
     "emptyDir",
@@ -23,28 +25,29 @@ const KNOWN: [&str; 11] = [
     "image",
 ];
 
-pub fn check(errors: &mut FieldErrors<'_>, volume: &Volume) {
+/// The one source of a volume; `containers` are those that the pod may have.
+pub(super) fn check_source(errors: &mut FieldErrors<'_>, volume: &Volume, containers: &[&str]) {
     let document = serde_json::to_value(volume).unwrap_or_default();
     let sources = document.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
     let sources: Vec<&str> = sources.filter(|name| *name != "name").collect();
     let is_one = matches!(sources.as_slice(), [source] if KNOWN.contains(source));
     errors.require(is_one, format!("give exactly one source for the volume, of {}", KNOWN.join(", ")));
     volume.empty_dir.iter().for_each(|directory| check_directory(&mut errors.field("emptyDir"), directory));
-    volume.projected.iter().for_each(|source| check_projected(&mut errors.field("projected"), source));
+    volume.projected.iter().for_each(|source| check_projected(&mut errors.field("projected"), source, containers));
     volume.ephemeral.iter().for_each(|claim| check_claim(&mut errors.field("ephemeral.volumeClaimTemplate"), claim));
     if let Some(secret) = &volume.secret {
-        check_name(&mut errors.field("secret.secretName"), secret.secret_name.as_deref());
+        check_name(&mut errors.field("secret.secretName"), secret.secret_name.as_deref().unwrap_or_default());
         check_mode(&mut errors.field("secret.defaultMode"), secret.default_mode);
         check_items(&mut errors.field("secret.items"), secret.items.as_deref());
     }
     if let Some(map) = &volume.config_map {
-        check_name(&mut errors.field("configMap.name"), Some(&map.name));
+        check_name(&mut errors.field("configMap.name"), &map.name);
         check_mode(&mut errors.field("configMap.defaultMode"), map.default_mode);
         check_items(&mut errors.field("configMap.items"), map.items.as_deref());
     }
     if let Some(downward) = &volume.downward_api {
         check_mode(&mut errors.field("downwardAPI.defaultMode"), downward.default_mode);
-        check_files(&mut errors.field("downwardAPI.items"), downward.items.as_deref());
+        check_files(&mut errors.field("downwardAPI.items"), downward.items.as_deref(), containers);
     }
     check_elsewhere(errors, volume);
 }
@@ -52,7 +55,7 @@ pub fn check(errors: &mut FieldErrors<'_>, volume: &Volume) {
 /// Volumes that are somewhere else already.
 fn check_elsewhere(errors: &mut FieldErrors<'_>, volume: &Volume) {
     if let Some(claim) = &volume.persistent_volume_claim {
-        check_name(&mut errors.field("persistentVolumeClaim.claimName"), Some(&claim.claim_name));
+        check_name(&mut errors.field("persistentVolumeClaim.claimName"), &claim.claim_name);
     }
     if let Some(host) = &volume.host_path {
         let is_good = !host.path.is_empty() && !host.path.split('/').any(|step| step == "..");
@@ -67,18 +70,18 @@ fn check_elsewhere(errors: &mut FieldErrors<'_>, volume: &Volume) {
     }
     if let Some(csi) = &volume.csi {
         let driver = csi.driver.to_ascii_lowercase();
-        check_name(&mut errors.field("csi.driver"), Some(&driver));
+        check_name(&mut errors.field("csi.driver"), &driver);
         errors.field("csi.driver").require(driver.len() <= 63, "is longer than 63 letters");
         if let Some(secret) = &csi.node_publish_secret_ref {
-            check_name(&mut errors.field("csi.nodePublishSecretRef.name"), Some(&secret.name));
+            check_name(&mut errors.field("csi.nodePublishSecretRef.name"), &secret.name);
         }
     }
-    if let Some(image) = &volume.image {
-        let reference = image.reference.as_deref().unwrap_or_default();
+    if let Some(source) = &volume.image {
+        let reference = source.reference.as_deref().unwrap_or_default();
         let message = format!("{reference:?} is no image");
-        errors.field("image.reference").require(operator_model::image::is_reference(reference), message);
-        let policy = image.pull_policy.as_deref();
-        errors.field("image.pullPolicy").require_one_of(policy, &["Always", "IfNotPresent", "Never"]);
+        errors.field("image.reference").require(image::is_reference(reference), message);
+        let policy = source.pull_policy.as_deref();
+        errors.field("image.pullPolicy").require_one_of(policy, &image::PULL_POLICIES);
     }
 }
 
@@ -106,11 +109,11 @@ fn check_claim(errors: &mut FieldErrors<'_>, claim: &EphemeralVolumeSource) {
     let is_good = size.and_then(quantity::bytes).is_some_and(|bytes| bytes > 0);
     errors.field("resources.requests.storage").require(is_good, "give a size, for example 1Gi");
     if let Some(class) = template.spec.storage_class_name.as_deref().filter(|class| !class.is_empty()) {
-        check_name(&mut errors.field("storageClassName"), Some(class));
+        check_name(&mut errors.field("storageClassName"), class);
     }
 }
 
-fn check_projected(errors: &mut FieldErrors<'_>, projected: &ProjectedVolumeSource) {
+fn check_projected(errors: &mut FieldErrors<'_>, projected: &ProjectedVolumeSource, containers: &[&str]) {
     check_mode(&mut errors.field("defaultMode"), projected.default_mode);
     let mut paths: Vec<&str> = Vec::new();
     for (index, source) in projected.sources.iter().flatten().enumerate() {
@@ -125,7 +128,7 @@ fn check_projected(errors: &mut FieldErrors<'_>, projected: &ProjectedVolumeSour
         let maps = config_map.iter().map(|map| ("configMap", &map.name, &map.items));
         let secrets = secret.iter().map(|secret| ("secret", &secret.name, &secret.items));
         for (field, name, items) in maps.chain(secrets) {
-            check_name(&mut errors.field(field).field("name"), Some(name));
+            check_name(&mut errors.field(field).field("name"), name);
             check_items(&mut errors.field(field).field("items"), items.as_deref());
             paths.extend(items.iter().flatten().map(|item| item.path.as_str()));
         }
@@ -136,7 +139,7 @@ fn check_projected(errors: &mut FieldErrors<'_>, projected: &ProjectedVolumeSour
             paths.push(&token.path);
         }
         if let Some(downward) = downward_api {
-            check_files(&mut errors.field("downwardAPI.items"), downward.items.as_deref());
+            check_files(&mut errors.field("downwardAPI.items"), downward.items.as_deref(), containers);
             paths.extend(downward.items.iter().flatten().map(|item| item.path.as_str()));
         }
     }
@@ -145,39 +148,11 @@ fn check_projected(errors: &mut FieldErrors<'_>, projected: &ProjectedVolumeSour
     errors.field("sources").require(!is_repeated, "two sources have the same path");
 }
 
-fn check_files(errors: &mut FieldErrors<'_>, files: Option<&[DownwardAPIVolumeFile]>) {
-    for (index, file) in files.into_iter().flatten().enumerate() {
-        let mut errors = errors.index(index);
-        check_path(&mut errors.field("path"), &file.path);
-        check_mode(&mut errors.field("mode"), file.mode);
-        let is_one = file.field_ref.is_some() != file.resource_field_ref.is_some();
-        errors.require(is_one, "give one of fieldRef and resourceFieldRef");
-        if let Some(field) = &file.field_ref {
-            let path = field.field_path.as_str();
-            let known =
-                ["metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations"];
-            let subscript = |name: &str| path.strip_prefix(name)?.strip_prefix("['")?.strip_suffix("']");
-            let is_known = known.contains(&path)
-                || subscript("metadata.labels").is_some_and(is_key)
-                || subscript("metadata.annotations").is_some_and(|key| is_key(&key.to_ascii_lowercase()));
-            errors.field("fieldRef.fieldPath").require(is_known, format!("{path:?} is no field that a file can have"));
-        }
-        if let Some(resource) = &file.resource_field_ref {
-            super::pod::check_resource(&mut errors.field("resourceFieldRef"), resource, true);
-        }
-    }
-}
-
-fn check_name(errors: &mut FieldErrors<'_>, name: Option<&str>) {
-    let name = name.unwrap_or_default();
-    errors.require(is_object_name(name), format!("{name:?} {NAME_RULE}"));
-}
-
-fn check_mode(errors: &mut FieldErrors<'_>, mode: Option<i32>) {
+pub(super) fn check_mode(errors: &mut FieldErrors<'_>, mode: Option<i32>) {
     errors.require_within(mode.map(i64::from), 0, 0o777);
 }
 
-fn check_path(errors: &mut FieldErrors<'_>, path: &str) {
+pub(super) fn check_path(errors: &mut FieldErrors<'_>, path: &str) {
     let is_good = !path.is_empty() && is_relative(path) && !path.starts_with("..");
     errors.require(is_good, format!("{path:?} is no path below the volume"));
 }
