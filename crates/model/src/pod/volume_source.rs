@@ -165,3 +165,7 @@ fn check_items(errors: &mut FieldErrors<'_>, items: Option<&[KeyToPath]>) {
         check_mode(&mut errors.field("mode"), item.mode);
     }
 }
+
+#[cfg(test)]
+#[path = "volume_source_tests.rs"]
+mod tests;
