@@ -2,9 +2,9 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
-use serde_json::Value;
 
-use crate::memcached::{Memcached, rule};
+use crate::memcached::Memcached;
+use crate::memcached::rule::{self, argument};
 
 /// Fields of Kubernetes' own types, with these types: their descriptions are in Kubernetes' documentation, and would
 /// make up nine tenths of ours.
@@ -35,9 +35,11 @@ pub const EMBEDDED: [(&str, &str); 17] = [
 /// If what was derived is no CustomResourceDefinition any more after the clean-up: a bug that a test finds.
 pub fn memcached() -> serde_json::Result<CustomResourceDefinition> {
     let mut document = serde_json::to_value(Memcached::crd())?;
-    clean(&mut document);
+    operator_model::crd::clean(&mut document, &EMBEDDED.map(|(name, _)| name));
     if let Some(schema) = document.pointer_mut("/spec/versions/0/schema/openAPIV3Schema") {
-        add_rules(schema);
+        // In CEL these are escapes, as in a string of any language.
+        let refused = argument::refused().replace('\n', "\\n").replace('\t', "\\t");
+        operator_model::crd::add_rules(schema, rule::ALL, &[(argument::PLACEHOLDER, &refused)]);
     }
     let mut crd: CustomResourceDefinition = serde_json::from_value(document)?;
     // The older version first, as people expect to read them; both are served, the newer one is stored.
@@ -50,76 +52,10 @@ pub fn memcached() -> serde_json::Result<CustomResourceDefinition> {
     Ok(crd)
 }
 
-/// Puts every rule where it belongs.
-fn add_rules(schema: &mut Value) {
-    for rule in rule::ALL {
-        let mut steps = rule.at.split('.').filter(|step| !step.is_empty());
-        let part = steps.try_fold(&mut *schema, |part, step| part.get_mut("properties")?.get_mut(step));
-        if let Some(Value::Object(part)) = part {
-            let rules = part.entry("x-kubernetes-validations").or_insert_with(|| Value::Array(Vec::new()));
-            if let Value::Array(rules) = rules {
-                rules.push(rule.validation());
-            }
-        }
-    }
-}
-
-/// Makes a schema fit for the API server and short enough to read.
-fn clean(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            // With a default, an explicit null would stay null instead of being defaulted.
-            map.remove("nullable");
-            if let Some(Value::Array(values)) = map.get_mut("enum") {
-                values.retain(|value| !value.is_null());
-            }
-            if let Some(Value::Object(properties)) = map.get_mut("properties") {
-                for (name, _) in EMBEDDED {
-                    if let Some(field) = properties.get_mut(name) {
-                        strip_below(field);
-                    }
-                }
-            }
-            if let Some(Value::String(text)) = map.get_mut("description") {
-                *text = unwrap_lines(text);
-            }
-            map.values_mut().for_each(clean);
-        }
-        Value::Array(items) => items.iter_mut().for_each(clean),
-        _ => {}
-    }
-}
-
-/// Removes descriptions below a field, but not its own.
-fn strip_below(field: &mut Value) {
-    let own = field.get("description").cloned();
-    strip(field);
-    if let (Some(own), Value::Object(map)) = (own, field) {
-        map.insert("description".into(), own);
-    }
-}
-
-fn strip(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            // A property may itself be called `description`; only texts are descriptions.
-            if map.get("description").is_some_and(Value::is_string) {
-                map.remove("description");
-            }
-            map.values_mut().for_each(strip);
-        }
-        Value::Array(items) => items.iter_mut().for_each(strip),
-        _ => {}
-    }
-}
-
-/// Lines of source become one paragraph.
-fn unwrap_lines(text: &str) -> String {
-    text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

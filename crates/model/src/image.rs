@@ -1,6 +1,9 @@
 //! Image references: the tag is the version that people see.
 
-/// The tag of a reference, if it has one: `registry:5000/memcached:1.6@sha256:…` → `1.6`.
+/// When a kubelet pulls an image.
+pub const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
+
+/// The tag of a reference, if it has one: `registry:5000/server:1.6@sha256:…` → `1.6`.
 pub fn tag(image: &str) -> Option<&str> {
     let without_digest = image.split('@').next().unwrap_or(image);
     let last = without_digest.rsplit('/').next().unwrap_or(without_digest);
@@ -13,7 +16,7 @@ pub fn is_tag(text: &str) -> bool {
     text.len() <= 128 && text.starts_with(is_first) && text.chars().all(|c| is_first(c) || matches!(c, '.' | '-'))
 }
 
-/// Whether a text names an image: `registry:5000/team/memcached:1.6@sha256:…`.
+/// Whether a text names an image: `registry:5000/team/server:1.6@sha256:…`.
 pub fn is_reference(image: &str) -> bool {
     let (named, digest) = image.split_once('@').map_or((image, None), |(named, digest)| (named, Some(digest)));
     let is_digest = |digest: &str| {
@@ -56,24 +59,24 @@ mod tests {
 
     #[test]
     fn the_tag_is_found_behind_registries_and_before_digests() {
-        assert_eq!(tag("memcached:1.6"), Some("1.6"));
-        assert_eq!(tag("registry:5000/team/memcached:1.6.45@sha256:abc"), Some("1.6.45"));
-        assert_eq!(tag("registry:5000/memcached"), None);
-        assert_eq!(tag("memcached@sha256:abc"), None);
+        assert_eq!(tag("server:1.6"), Some("1.6"));
+        assert_eq!(tag("registry:5000/team/server:1.6.45@sha256:abc"), Some("1.6.45"));
+        assert_eq!(tag("registry:5000/server"), None);
+        assert_eq!(tag("server@sha256:abc"), None);
     }
 
     #[test]
     fn references_are_told_from_other_texts() {
         for good in [
-            "memcached",
-            "memcached:1.6-alpine",
-            "registry:5000/team/memcached:1.6.45@sha256:abc",
-            "Registry.example.org/memcached",
+            "server",
+            "server:1.6-alpine",
+            "registry:5000/team/server:1.6.45@sha256:abc",
+            "Registry.example.org/server",
             "[::1]:5000/a/b_c",
         ] {
             assert!(is_reference(good), "{good}");
         }
-        for bad in ["", " memcached", "mem cached", "Memcached", "a//b", "a:", "a:b:c", "a@b", "/a", "a/", "a:-b"] {
+        for bad in ["", " server", "ser ver", "Server", "a//b", "a:", "a:b:c", "a@b", "/a", "a/", "a:-b"] {
             assert!(!is_reference(bad), "{bad}");
         }
     }

@@ -4,15 +4,25 @@
 
 #![deny(missing_docs)]
 
+pub mod autoscaling;
 pub mod condition;
+pub mod crd;
 pub mod diff;
 pub mod difference;
+pub mod duration;
 pub mod image;
+pub mod int_or_percent;
 pub mod managed;
+pub mod metadata;
 pub mod name;
+pub mod network_policy;
 pub mod owner;
+pub mod pod;
 pub mod problem;
 pub mod quantity;
 pub mod range;
 pub mod reason;
 pub mod resource;
+pub mod rule;
+pub mod selector;
+pub mod violation;

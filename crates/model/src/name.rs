@@ -29,6 +29,11 @@ pub fn is_key(text: &str) -> bool {
     }
 }
 
+/// The key of an annotation, which may have capitals in its domain.
+pub fn is_annotation_key(text: &str) -> bool {
+    is_key(&text.to_ascii_lowercase())
+}
+
 /// The name of a variable, as every shell and every version of Kubernetes takes it.
 pub fn is_variable(text: &str) -> bool {
     let is_first = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '-' | '.');
@@ -68,6 +73,11 @@ mod tests {
         for bad in ["", "/a", "a/", "a b", "-a", "Example.org/a", "a/b/c", &"a".repeat(64)] {
             assert!(!is_key(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn domains_of_annotations_may_have_capitals() {
+        assert!(is_annotation_key("Example.org/team") && !is_annotation_key("a b"));
     }
 
     #[test]

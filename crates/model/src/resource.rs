@@ -29,6 +29,7 @@ impl ResourceType {
     }
 
     /// The same, if clusters may lack it.
+    #[must_use]
     pub const fn optional(self) -> Self {
         Self { is_optional: true, ..self }
     }

@@ -8,51 +8,13 @@ mod security;
 mod server;
 mod workload;
 
-use serde_json::{Value, json};
+pub use operator_model::rule::{Reason, Rule};
 
 pub use availability::*;
 pub use scale::*;
 pub use security::*;
 pub use server::*;
 pub use workload::*;
-
-/// A rule: what must hold, and what is said where it does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
-    /// The part of the object that is looked at: `spec.memcached`, or nothing for all of it.
-    pub at: &'static str,
-    /// The field that is wrong, below that part: `.maxConnections`, or nothing for the part itself.
-    pub field: &'static str,
-    /// What must hold, in CEL, with that part as `self`.
-    pub holds: &'static str,
-    /// What is wrong and what to do; `%d` stands for a number.
-    pub message: &'static str,
-    /// These numbers in CEL, in their order.
-    pub numbers: &'static [&'static str],
-    /// What kind of mistake it is.
-    pub reason: Reason,
-}
-
-/// What kind of mistake breaks a rule, in the API server's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The value cannot work.
-    Invalid,
-    /// A value is missing.
-    Required,
-    /// The value must not be there.
-    Forbidden,
-}
-
-impl Reason {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Invalid => "FieldValueInvalid",
-            Self::Required => "FieldValueRequired",
-            Self::Forbidden => "FieldValueForbidden",
-        }
-    }
-}
 
 /// Every rule that the API server checks.
 pub const ALL: &[&Rule] = &[
@@ -90,68 +52,6 @@ pub const ALL: &[&Rule] = &[
     &WARM_AND_DISK,
     &WARM_DEPLOYMENT,
 ];
-
-impl Rule {
-    /// A rule that the value of a field breaks.
-    const fn invalid(at: &'static str, field: &'static str, holds: &'static str, message: &'static str) -> Self {
-        Self { at, field, holds, message, numbers: &[], reason: Reason::Invalid }
-    }
-
-    const fn required(self) -> Self {
-        Self { reason: Reason::Required, ..self }
-    }
-
-    const fn forbidden(self) -> Self {
-        Self { reason: Reason::Forbidden, ..self }
-    }
-
-    const fn with(self, numbers: &'static [&'static str]) -> Self {
-        Self { numbers, ..self }
-    }
-
-    /// The field that is wrong, as people write it: `spec.memcached.maxConnections`.
-    pub fn path(&self) -> String {
-        format!("{}{}", self.at, self.field).trim_start_matches('.').to_owned()
-    }
-
-    /// What is wrong, with its numbers filled in.
-    pub fn says(&self, numbers: &[i64]) -> String {
-        let mut words = self.message.split("%d");
-        let first = words.next().unwrap_or_default().to_owned();
-        let mut numbers = numbers.iter();
-        words.fold(first, |text, rest| {
-            let number = numbers.next().map(ToString::to_string).unwrap_or_default();
-            text + &number + rest
-        })
-    }
-
-    /// The rule as a CustomResourceDefinition has it.
-    pub fn validation(&self) -> Value {
-        let pattern = argument::refused().replace('\n', "\\n").replace('\t', "\\t");
-        let mut validation = json!({
-            "rule": self.holds.replace(argument::PLACEHOLDER, &pattern),
-            "reason": self.reason.name(),
-        });
-        // The API server knows no field of metadata: there the message has to name it.
-        let message =
-            if self.at.is_empty() { format!("{}: {}", self.path(), self.message) } else { self.message.into() };
-        let expression = format!("'{}'.format([{}])", message.replace('\'', "\\'"), self.numbers.join(", "));
-        if let Value::Object(map) = &mut validation {
-            match self.numbers {
-                [] => map.insert("message".into(), json!(message)),
-                _ => map.insert("messageExpression".into(), json!(expression)),
-            };
-            if !self.at.is_empty() && !self.field.is_empty() {
-                map.insert("fieldPath".into(), json!(self.field));
-            }
-            // A rule that asks whether there was an object before is also asked when there was none.
-            if self.holds.contains("oldSelf.hasValue()") {
-                map.insert("optionalOldSelf".into(), json!(true));
-            }
-        }
-        validation
-    }
-}
 
 #[cfg(test)]
 mod tests {

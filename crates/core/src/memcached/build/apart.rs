@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::PodAffinityTerm;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use memcached_api::memcached::spec::AntiAffinityPreset;
+use operator_model::selector::selects;
 
 use super::meta::workload_labels;
 use crate::memcached::validate::Validated;
@@ -25,24 +25,6 @@ fn is_against(term: &PodAffinityTerm, namespace: &String, labels: &BTreeMap<Stri
     // Whether a selector of namespaces means our own is not ours to know: it may.
     let is_here = named.is_empty() || named.contains(namespace) || term.namespace_selector.is_some();
     is_here && term.label_selector.as_ref().is_some_and(|selector| selects(selector, labels))
-}
-
-fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let LabelSelector { match_labels, match_expressions } = selector;
-    match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value))
-        && match_expressions.iter().flatten().all(|requirement| is_met(requirement, labels))
-}
-
-fn is_met(requirement: &LabelSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
-    let LabelSelectorRequirement { key, operator, values } = requirement;
-    let value = labels.get(key);
-    let is_listed = value.is_some_and(|value| values.iter().flatten().any(|listed| listed == value));
-    match operator.as_str() {
-        "In" => is_listed,
-        "NotIn" => !is_listed,
-        "Exists" => value.is_some(),
-        _ => value.is_none(),
-    }
 }
 
 #[cfg(test)]

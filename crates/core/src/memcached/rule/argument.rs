@@ -3,8 +3,7 @@
 use memcached_api::memcached::rule;
 use memcached_api::memcached::rule::argument::{EXTENDED, FAMILIES, LETTERS, NAMES, WITH_VALUE};
 use memcached_api::memcached::spec::MemcachedSpec;
-
-use super::finding::Violation;
+use operator_model::violation::Violation;
 
 /// What a word may be, after the words before it.
 #[derive(Clone, Copy, PartialEq, Eq)]

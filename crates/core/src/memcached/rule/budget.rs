@@ -3,8 +3,8 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use memcached_api::memcached::rule::{self, Rule};
 use memcached_api::memcached::spec::{HighAvailability, MemcachedSpec, PodDisruptionBudget};
-
-use super::finding::Violation;
+use operator_model::int_or_percent::is_count_or_percentage;
+use operator_model::violation::Violation;
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -49,19 +49,7 @@ fn check_budget(spec: &MemcachedSpec, budget: &PodDisruptionBudget) -> Option<Vi
 }
 
 fn check_number(rule: &Rule, number: Option<&IntOrString>) -> Option<Violation> {
-    let is_good = match number? {
-        IntOrString::Int(number) => *number >= 0,
-        IntOrString::String(text) => percentage(text).is_some(),
-    };
-    (!is_good).then(|| Violation::of(rule, &[]))
-}
-
-/// A percentage as Kubernetes reads it.
-pub fn percentage(text: &str) -> Option<i32> {
-    let digits = text.strip_suffix('%')?;
-    let is_plain = (1..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let is_short = digits.len() < 3 || digits == "100";
-    digits.parse().ok().filter(|_| is_plain && is_short)
+    (!is_count_or_percentage(number?)).then(|| Violation::of(rule, &[]))
 }
 
 fn check_shutdown(availability: &HighAvailability) -> Option<Violation> {

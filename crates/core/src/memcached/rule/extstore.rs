@@ -3,9 +3,9 @@
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::{Extstore, MemcachedSpec};
 
-use super::finding::Violation;
 use operator_model::name::{NAME_RULE, is_object_name};
 use operator_model::quantity;
+use operator_model::violation::Violation;
 
 /// One page of the disk tier: less is none, and ends the server ("`ext_path` has zero size").
 const PAGE: u64 = 64 << 20;

@@ -2,8 +2,7 @@
 
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::MemcachedSpec;
-
-use super::finding::Violation;
+use operator_model::violation::Violation;
 
 const FIELD: &str = "spec.memcached.maxItemSize";
 const MEBIBYTE: u64 = 1 << 20;

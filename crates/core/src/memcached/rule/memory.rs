@@ -3,8 +3,8 @@
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::MemcachedSpec;
 
-use super::finding::Violation;
 use operator_model::quantity;
+use operator_model::violation::Violation;
 
 /// What the process needs beside the items, at the very least, in mebibytes.
 const OVERHEAD: i64 = 32;

@@ -1,14 +1,8 @@
 //! Metrics and behaviour as a HorizontalPodAutoscaler takes them.
 
-use k8s_openapi::api::autoscaling::v2::{
-    HPAScalingRules, HorizontalPodAutoscalerBehavior, MetricIdentifier, MetricSpec, MetricTarget,
-};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use memcached_api::memcached::spec::MemcachedSpec;
-
-use super::finding::{Findings, Violation};
-use super::syntax::check_selector;
-use operator_model::quantity::billionths;
+use operator_model::autoscaling::{check_behavior, check_metrics};
+use operator_model::violation::{FieldErrors, Violation};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -16,102 +10,13 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
         return violations;
     };
     let has_exporter = spec.monitoring.as_ref().is_some_and(|monitoring| monitoring.enabled);
-    let mut findings = Findings::at("spec.autoscaling", &mut violations);
-    for (index, metric) in autoscaling.metrics.iter().enumerate() {
-        check_metric(&mut findings.below("metrics").item(index), metric, has_exporter);
-    }
-    if let Some(HorizontalPodAutoscalerBehavior { scale_down, scale_up }) = &autoscaling.behavior {
-        for (field, rules) in [("behavior.scaleDown", scale_down), ("behavior.scaleUp", scale_up)] {
-            if let Some(rules) = rules {
-                check_rules(&mut findings.below(field), rules);
-            }
-        }
+    let containers: &[&str] = if has_exporter { &["memcached", "exporter"] } else { &["memcached"] };
+    let mut errors = FieldErrors::at("spec.autoscaling", &mut violations);
+    check_metrics(&mut errors.field("metrics"), &autoscaling.metrics, containers);
+    if let Some(behavior) = &autoscaling.behavior {
+        check_behavior(&mut errors.field("behavior"), behavior);
     }
     violations
-}
-
-fn check_metric(findings: &mut Findings<'_>, metric: &MetricSpec, has_exporter: bool) {
-    let MetricSpec { type_, container_resource, external, object, pods, resource } = metric;
-    let given = [
-        ("Resource", resource.is_some()),
-        ("ContainerResource", container_resource.is_some()),
-        ("Pods", pods.is_some()),
-        ("Object", object.is_some()),
-        ("External", external.is_some()),
-    ];
-    let given: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect();
-    let message = format!("{type_:?} does not say what is given: {}", given.join(", "));
-    findings.below("type").require(given == [type_.as_str()], message);
-    if let Some(source) = resource {
-        findings.below("resource.name").require(!source.name.is_empty(), "required");
-        check_target(&mut findings.below("resource.target"), &source.target, &["Utilization", "AverageValue"]);
-    }
-    if let Some(source) = container_resource {
-        findings.below("containerResource.name").require(!source.name.is_empty(), "required");
-        let is_there = source.container == "memcached" || (has_exporter && source.container == "exporter");
-        let message = format!("there is no container {:?}", source.container);
-        findings.below("containerResource.container").require(is_there, message);
-        check_target(&mut findings.below("containerResource.target"), &source.target, &["Utilization", "AverageValue"]);
-    }
-    if let Some(source) = pods {
-        check_name(&mut findings.below("pods.metric"), &source.metric);
-        check_target(&mut findings.below("pods.target"), &source.target, &["AverageValue"]);
-    }
-    if let Some(source) = object {
-        check_name(&mut findings.below("object.metric"), &source.metric);
-        check_target(&mut findings.below("object.target"), &source.target, &["Value", "AverageValue"]);
-        let target = &source.described_object;
-        let is_named = !target.kind.is_empty() && !target.name.is_empty();
-        findings.below("object.describedObject").require(is_named, "give a kind and a name");
-    }
-    if let Some(source) = external {
-        check_name(&mut findings.below("external.metric"), &source.metric);
-        check_target(&mut findings.below("external.target"), &source.target, &["Value", "AverageValue"]);
-    }
-}
-
-fn check_name(findings: &mut Findings<'_>, metric: &MetricIdentifier) {
-    let is_step =
-        !metric.name.is_empty() && !metric.name.contains(['/', '%']) && metric.name != "." && metric.name != "..";
-    findings.below("name").require(is_step, format!("{:?} cannot be the name of a metric", metric.name));
-    check_selector(&mut findings.below("selector"), metric.selector.as_ref());
-}
-
-/// A target has the one number that its type says, and it is more than nothing.
-fn check_target(findings: &mut Findings<'_>, target: &MetricTarget, allowed: &[&str]) {
-    let MetricTarget { type_, average_utilization, average_value, value } = target;
-    findings.below("type").require_one_of(Some(type_), allowed);
-    let given = [
-        ("Utilization", average_utilization.is_some()),
-        ("AverageValue", average_value.is_some()),
-        ("Value", value.is_some()),
-    ];
-    let given: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect();
-    findings.require(given == [type_.as_str()], format!("{type_} takes exactly the number of that name"));
-    let is_positive = |amount: &Quantity| billionths(amount).is_some_and(|amount| amount > 0);
-    findings
-        .below("averageUtilization")
-        .require(average_utilization.is_none_or(|percent| percent > 0), "give more than 0");
-    findings.below("averageValue").require(average_value.as_ref().is_none_or(is_positive), "give more than 0");
-    findings.below("value").require(value.as_ref().is_none_or(is_positive), "give more than 0");
-}
-
-fn check_rules(findings: &mut Findings<'_>, rules: &HPAScalingRules) {
-    let HPAScalingRules { policies, select_policy, stabilization_window_seconds, tolerance } = rules;
-    let window = stabilization_window_seconds.map(i64::from);
-    findings.below("stabilizationWindowSeconds").require_within(window, 0, 3600);
-    findings.below("selectPolicy").require_one_of(select_policy.as_deref(), &["Max", "Min", "Disabled"]);
-    let is_empty = policies.as_ref().is_some_and(Vec::is_empty);
-    findings.below("policies").require(!is_empty, "give at least one, or leave it out");
-    let is_amount = tolerance.as_ref().is_none_or(|tolerance| billionths(tolerance).is_some());
-    findings.below("tolerance").require(is_amount, "is no amount: give for example 0.1");
-    for (index, policy) in policies.iter().flatten().enumerate() {
-        let mut findings = findings.below("policies");
-        let mut findings = findings.item(index);
-        findings.below("type").require_one_of(Some(&policy.type_), &["Pods", "Percent"]);
-        findings.below("value").require(policy.value > 0, "give more than 0");
-        findings.below("periodSeconds").require_within(Some(i64::from(policy.period_seconds)), 1, 1800);
-    }
 }
 
 #[cfg(test)]
@@ -120,46 +25,25 @@ mod tests {
 
     use super::*;
 
-    fn fields(autoscaling: &Value) -> Vec<String> {
+    fn fields(autoscaling: &Value, has_exporter: bool) -> Vec<String> {
         let mut autoscaling = autoscaling.clone();
         autoscaling["enabled"] = json!(true);
-        let spec = serde_json::from_value(json!({"autoscaling": autoscaling})).unwrap();
-        check(&spec).into_iter().map(|violation| violation.field.replace("spec.autoscaling.", "")).collect()
+        let spec = json!({"autoscaling": autoscaling, "monitoring": {"enabled": has_exporter}});
+        check(&serde_json::from_value(spec).unwrap()).into_iter().map(|violation| violation.field).collect()
     }
 
     #[test]
-    fn a_metric_has_the_source_and_the_target_that_it_says() {
-        let cpu =
-            |target: Value| json!({"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]});
-        assert_eq!(fields(&cpu(json!({"type": "Utilization", "averageUtilization": 80}))), [""; 0]);
-        assert_eq!(fields(&cpu(json!({"type": "AverageValue", "averageValue": "500m"}))), [""; 0]);
-        for bad in [
-            json!({"type": "Utilization"}),
-            json!({"type": "Utilization", "averageValue": "1"}),
-            json!({"type": "Value", "value": "1"}),
-        ] {
-            assert!(fields(&cpu(bad.clone())).iter().any(|f| f.starts_with("metrics[0].resource.target")), "{bad}");
-        }
-        assert_eq!(fields(&json!({"metrics": [{"type": "Pods"}]})), ["metrics[0].type"]);
+    fn the_exporter_is_a_container_only_where_there_is_monitoring() {
         let exporter = json!({"metrics": [{"type": "ContainerResource", "containerResource": {
             "name": "cpu", "container": "exporter", "target": {"type": "Utilization", "averageUtilization": 1},
         }}]});
-        assert_eq!(fields(&exporter), ["metrics[0].containerResource.container"]);
+        assert_eq!(fields(&exporter, true), [""; 0]);
+        assert_eq!(fields(&exporter, false), ["spec.autoscaling.metrics[0].containerResource.container"]);
     }
 
     #[test]
     fn behaviour_is_within_bounds() {
-        let down = |rules: Value| json!({"behavior": {"scaleDown": rules}});
-        let policy = json!({"type": "Pods", "value": 1, "periodSeconds": 60});
-        assert_eq!(fields(&down(json!({"stabilizationWindowSeconds": 3600, "policies": [policy]}))), [""; 0]);
-        for (bad, field) in [
-            (json!({"stabilizationWindowSeconds": 3601}), "stabilizationWindowSeconds"),
-            (json!({"selectPolicy": "Most"}), "selectPolicy"),
-            (json!({"policies": []}), "policies"),
-            (json!({"policies": [{"type": "Pods", "value": 0, "periodSeconds": 60}]}), "policies[0].value"),
-            (json!({"policies": [{"type": "Pods", "value": 1, "periodSeconds": 1801}]}), "policies[0].periodSeconds"),
-        ] {
-            assert_eq!(fields(&down(bad.clone())), [format!("behavior.scaleDown.{field}")], "{bad}");
-        }
+        let down = json!({"behavior": {"scaleDown": {"selectPolicy": "Most"}}});
+        assert_eq!(fields(&down, false), ["spec.autoscaling.behavior.scaleDown.selectPolicy"]);
     }
 }

@@ -6,29 +6,23 @@
 
 mod argument;
 mod budget;
-mod context;
 mod extstore;
-mod finding;
 mod item;
 mod memory;
 mod metric;
 mod monitoring;
 mod network;
-mod placement;
 mod pod;
-mod resource;
 mod scale;
 mod security;
-mod source;
-mod syntax;
 mod version;
-mod volume;
 mod workload;
 
 use memcached_api::memcached::spec::MemcachedSpec;
 
-pub(crate) use budget::{fewest, percentage};
-pub use finding::Violation;
+pub(crate) use budget::fewest;
+pub(crate) use operator_model::int_or_percent::percentage;
+pub use operator_model::violation::Violation;
 pub use workload::check_update;
 
 /// Every rule that the declaration breaks.
@@ -45,10 +39,6 @@ pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     violations.extend(monitoring::check(spec));
     violations.extend(security::check(spec));
     violations.extend(network::check(spec));
-    violations.extend(context::check(spec));
-    violations.extend(resource::check(spec));
-    violations.extend(placement::check(spec));
     violations.extend(pod::check(spec));
-    violations.extend(volume::check(spec));
     violations
 }

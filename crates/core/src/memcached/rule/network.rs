@@ -1,11 +1,8 @@
 //! Who may connect, as a NetworkPolicy takes it.
 
-use k8s_openapi::api::networking::v1::{IPBlock, NetworkPolicyPeer};
 use memcached_api::memcached::spec::MemcachedSpec;
-
-use super::finding::{Findings, Violation};
-use super::syntax::check_selector;
-use operator_model::range::Range;
+use operator_model::network_policy::check_peers;
+use operator_model::violation::{FieldErrors, Violation};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -13,80 +10,28 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let Some(policy) = policy.filter(|policy| policy.enabled) else {
         return violations;
     };
-    let mut findings = Findings::at("spec.security.networkPolicy", &mut violations);
-    for (field, peers) in [("allowedSources", &policy.allowed_sources), ("metricsSources", &policy.metrics_sources)] {
-        for (index, peer) in peers.iter().enumerate() {
-            check_peer(&mut findings.below(field).item(index), peer);
-        }
-    }
+    let mut errors = FieldErrors::at("spec.security.networkPolicy", &mut violations);
+    check_peers(&mut errors.field("allowedSources"), &policy.allowed_sources);
+    check_peers(&mut errors.field("metricsSources"), &policy.metrics_sources);
     violations
-}
-
-fn check_peer(findings: &mut Findings<'_>, peer: &NetworkPolicyPeer) {
-    let NetworkPolicyPeer { ip_block, namespace_selector, pod_selector } = peer;
-    let selects = namespace_selector.is_some() || pod_selector.is_some();
-    findings.require(selects || ip_block.is_some(), "give a podSelector, a namespaceSelector or an ipBlock");
-    check_selector(&mut findings.below("podSelector"), pod_selector.as_ref());
-    check_selector(&mut findings.below("namespaceSelector"), namespace_selector.as_ref());
-    if let Some(block) = ip_block {
-        findings.below("ipBlock").require(!selects, "not together with a selector: make two entries of it");
-        check_block(&mut findings.below("ipBlock"), block);
-    }
-}
-
-fn check_block(findings: &mut Findings<'_>, block: &IPBlock) {
-    let range = Range::of(&block.cidr);
-    let message = format!("{:?} is no range of addresses: give for example 10.0.0.0/8", block.cidr);
-    findings.below("cidr").require(range.is_some(), message);
-    for (index, except) in block.except.iter().flatten().enumerate() {
-        let is_within = match (&range, Range::of(except)) {
-            (Some(range), Some(except)) => range.is_more_than(&except),
-            (None, Some(_)) => true,
-            (_, None) => false,
-        };
-        let message = format!("{except:?} is no range of addresses within {}", block.cidr);
-        findings.below("except").item(index).require(is_within, message);
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
-    fn fields(peer: &Value) -> Vec<String> {
-        let policy = json!({"enabled": true, "allowedSources": [peer]});
-        let spec = serde_json::from_value(json!({"security": {"networkPolicy": policy}})).unwrap();
-        let prefix = "spec.security.networkPolicy.allowedSources[0]";
-        check(&spec).into_iter().map(|violation| violation.field.replace(prefix, "")).collect()
-    }
-
     #[test]
-    fn a_peer_selects_or_has_addresses() {
-        for good in [
-            json!({"podSelector": {}}),
-            json!({"podSelector": {}, "namespaceSelector": {"matchLabels": {"team": "a"}}}),
-            json!({"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}),
-            json!({"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}}),
-            json!({"ipBlock": {"cidr": "2001:db8::/32"}}),
-        ] {
-            assert_eq!(fields(&good), [""; 0], "{good}");
+    fn sources_are_peers_while_the_policy_is_enabled() {
+        for field in ["allowedSources", "metricsSources"] {
+            let fields = |is_enabled: bool| {
+                let policy = json!({"enabled": is_enabled, field: [{"podSelector": {}}, {}]});
+                let spec = serde_json::from_value(json!({"security": {"networkPolicy": policy}})).unwrap();
+                check(&spec).into_iter().map(|violation| violation.field).collect::<Vec<_>>()
+            };
+            assert_eq!(fields(true), [format!("spec.security.networkPolicy.{field}[1]")]);
+            assert_eq!(fields(false), [""; 0]);
         }
-        assert_eq!(fields(&json!({})), [""]);
-        assert_eq!(fields(&json!({"podSelector": {}, "ipBlock": {"cidr": "10.0.0.0/8"}})), [".ipBlock"]);
-    }
-
-    #[test]
-    fn ranges_are_ranges_and_exceptions_are_inside() {
-        for bad in ["10.0.0.0", "10.0.0.0/33", "10.0.0.0/08", "a/8", "10.0.0.0/", "::ffff:10.0.0.0/104"] {
-            assert_eq!(fields(&json!({"ipBlock": {"cidr": bad}})), [".ipBlock.cidr"], "{bad}");
-        }
-        for bad in ["11.0.0.0/16", "10.0.0.0/8", "2001:db8::/32", "x"] {
-            let block = json!({"ipBlock": {"cidr": "10.0.0.0/8", "except": [bad]}});
-            assert_eq!(fields(&block), [".ipBlock.except[0]"], "{bad}");
-        }
-        let expression = json!({"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}});
-        assert_eq!(fields(&expression), [".podSelector.matchExpressions[0].values"]);
     }
 }

@@ -1,11 +1,10 @@
 //! Who decides how many servers there are, and by what.
 
-use k8s_openapi::api::autoscaling::v2::MetricSpec;
-use k8s_openapi::api::core::v1::ResourceRequirements;
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec};
-
-use super::finding::Violation;
+use operator_model::autoscaling::{is_cpu_utilization, is_cpu_utilization_of, is_memory};
+use operator_model::pod::resources::requests_cpu;
+use operator_model::violation::Violation;
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -45,27 +44,6 @@ fn missing_requests(spec: &MemcachedSpec, autoscaling: &Autoscaling) -> Vec<&'st
         missing.push(&rule::CPU_REQUEST_OF_EXPORTER);
     }
     missing
-}
-
-fn is_memory(metric: &MetricSpec) -> bool {
-    metric.resource.as_ref().is_some_and(|resource| resource.name == "memory")
-        || metric.container_resource.as_ref().is_some_and(|resource| resource.name == "memory")
-}
-
-fn is_cpu_utilization(metric: &MetricSpec) -> bool {
-    metric.resource.as_ref().is_some_and(|r| r.name == "cpu" && r.target.average_utilization.is_some())
-}
-
-fn is_cpu_utilization_of(metric: &MetricSpec, container: &str) -> bool {
-    metric
-        .container_resource
-        .as_ref()
-        .is_some_and(|r| r.container == container && r.name == "cpu" && r.target.average_utilization.is_some())
-}
-
-/// A request may also come from a limit: Kubernetes copies it.
-fn requests_cpu(resources: Option<&ResourceRequirements>) -> bool {
-    resources.is_some_and(|r| [&r.requests, &r.limits].into_iter().flatten().any(|map| map.contains_key("cpu")))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::{MemcachedSpec, Sasl, SecretRef, Tls, TlsMode};
 
-use super::finding::Violation;
 use operator_model::name::{NAME_RULE, is_object_name};
+use operator_model::violation::Violation;
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let Some(security) = &spec.security else {

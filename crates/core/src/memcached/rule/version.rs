@@ -4,8 +4,8 @@
 
 use memcached_api::memcached::spec::{MemcachedSpec, SaslMode};
 
-use super::finding::Violation;
 use operator_model::image;
+use operator_model::violation::Violation;
 
 type Version = (u32, u32, u32);
 

@@ -3,10 +3,10 @@
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::{MemcachedSpec, Workload, WorkloadType};
 
-use super::finding::Violation;
 use crate::memcached::settings::DEFAULT_IMAGE;
 use operator_model::image;
 use operator_model::name::is_dns_label;
+use operator_model::violation::Violation;
 
 pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
