@@ -29,9 +29,10 @@ async fn without_its_definition_the_operator_is_not_ready_and_says_why() {
 }
 
 /// A CRD of tomorrow knows what this version does not.
-fn accept_other_workloads(arena: &Arena) {
+fn accept_other_presets(arena: &Arena) {
     let path = |version| {
-        let schema = "schema/openAPIV3Schema/properties/spec/properties/workload/properties/type/enum";
+        let schema =
+            "schema/openAPIV3Schema/properties/spec/properties/highAvailability/properties/antiAffinityPreset/enum";
         json!({"op": "remove", "path": format!("/spec/versions/{version}/{schema}")})
     };
     let patch = json!([path(0), path(1)]).to_string();
@@ -45,10 +46,10 @@ async fn an_object_of_a_newer_definition_is_reported_on_itself_and_all_others_st
     let place = arena.namespace("newer").await;
     place.declare("running", json!({"replicas": 1})).await;
     place.ready("running").await;
-    accept_other_workloads(&arena);
+    accept_other_presets(&arena);
     let newer = json!({
         "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "metadata": {"name": "newer"},
-        "spec": {"replicas": 1, "workload": {"type": "CloneSet"}},
+        "spec": {"replicas": 1, "highAvailability": {"antiAffinityPreset": "zonal"}},
     });
     // Until the API server has taken the definition up.
     let namespace = place.name();
@@ -66,7 +67,7 @@ async fn an_object_of_a_newer_definition_is_reported_on_itself_and_all_others_st
         })
         .await;
     let message = condition(&told, "Degraded")["message"].to_string();
-    assert!(message.contains("CloneSet") && message.contains("upgrade the operator"), "{message}");
+    assert!(message.contains("zonal") && message.contains("upgrade the operator"), "{message}");
     assert!(place.get("deployment", "newer").is_none());
     place
         .eventually("events", "--output=json", "an Event about it", |events| {
@@ -77,7 +78,7 @@ async fn an_object_of_a_newer_definition_is_reported_on_itself_and_all_others_st
         .await;
 
     // A running one that becomes unreadable keeps its children and its status; one that is made later is managed.
-    place.edit("memcached", "running", &json!({"spec": {"workload": {"type": "CloneSet"}}}));
+    place.edit("memcached", "running", &json!({"spec": {"highAvailability": {"antiAffinityPreset": "zonal"}}}));
     let told = place
         .eventually("memcached", "running", "told", |cache| condition(cache, "Degraded")["reason"] == "Invalid")
         .await;
@@ -85,6 +86,6 @@ async fn an_object_of_a_newer_definition_is_reported_on_itself_and_all_others_st
     assert!(place.get("deployment", "running").is_some());
     place.declare("later", json!({"replicas": 1})).await;
     place.ready("later").await;
-    place.edit("memcached", "running", &json!({"spec": {"workload": {"type": "Deployment"}}}));
+    place.edit("memcached", "running", &json!({"spec": {"highAvailability": null}}));
     place.ready("running").await;
 }
