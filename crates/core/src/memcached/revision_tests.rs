@@ -1,4 +1,4 @@
-use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec, Server};
+use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec, Monitoring, Server};
 
 use super::*;
 use crate::memcached::build::{Kind, build};
@@ -109,6 +109,35 @@ fn another_operators_template_is_taken_as_it_stands() {
     assert_eq!(in_force.template.spec.as_ref().unwrap().security_context, None);
     assert!(!in_force.newer_defaults.is_empty(), "and the difference is announced");
     assert!(in_force.new_revision.is_some());
+}
+
+fn pull_policies(template: &PodTemplateSpec) -> Vec<String> {
+    template.spec.iter().flat_map(|pod| &pod.containers).filter_map(|c| c.image_pull_policy.clone()).collect()
+}
+
+#[test]
+fn a_changed_image_brings_its_own_pull_policy() {
+    let template = |image: &str| {
+        let cache = validated(|spec| {
+            spec.image = Some(image.into());
+            spec.monitoring = Some(Monitoring { enabled: true, ..Monitoring::default() });
+        });
+        decide(&cache, None, &[], None).template
+    };
+    assert_eq!(pull_policies(&template("memcached:1.6")), ["IfNotPresent", "IfNotPresent"]);
+    assert_eq!(pull_policies(&template("memcached:latest")), ["Always", "IfNotPresent"]);
+    let cache = validated(|spec| spec.image_pull_policy = Some("Never".into()));
+    assert_eq!(pull_policies(&decide(&cache, None, &[], None).template), ["Never"], "what people say wins");
+}
+
+#[test]
+fn a_kept_template_without_a_pull_policy_stays_and_nobody_is_told() {
+    let cache = validated(|_| {});
+    let mut kept = read(&decide(&cache, None, &[], None).new_revision.unwrap()).unwrap();
+    kept.template.spec.as_mut().unwrap().containers[0].image_pull_policy = None;
+    let in_force = decide(&cache, None, &[build_revision(&cache, &kept, 1)], None);
+    assert_eq!(in_force.template, kept.template);
+    assert_eq!((in_force.new_revision, in_force.newer_defaults), (None, Vec::new()));
 }
 
 #[test]

@@ -155,7 +155,7 @@ pub fn with_knobs() -> Value {
         "priorityClassName": "cache-critical",
         "serviceAccountName": "cache-runner",
         "imagePullSecrets": [{"name": "registry-login"}],
-        "imagePullPolicy": "IfNotPresent",
+        "imagePullPolicy": "Always",
         "podLabels": {"team": "checkout"},
         "podAnnotations": {"example.org/note": "warm"},
         "env": [{"name": "TZ", "value": "UTC"}],

@@ -127,7 +127,8 @@ pub struct MemcachedSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// When images are pulled: Always, IfNotPresent or Never.
+    /// When images are pulled: Always, IfNotPresent or Never. Default: Always for the tag `latest` or no tag,
+    /// IfNotPresent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Always", "IfNotPresent", "Never"]))]
     pub image_pull_policy: Option<String>,
