@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use memcached_api::memcached::spec::{HighAvailability, MemcachedSpec, Monitoring, Security, Server};
+use memcached_api::memcached::spec::{
+    AntiAffinityPreset, HighAvailability, MemcachedSpec, Monitoring, Security, Server,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -59,6 +61,9 @@ fn defaults(cache: &Validated) -> BTreeMap<String, Value> {
     ]);
     let server = server_fields(&Server::default());
     defaults.extend(server.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    if cache.spec.high_availability.is_some() {
+        defaults.insert("highAvailability.antiAffinityPreset".into(), json!(AntiAffinityPreset::default()));
+    }
     // One field for all containers: it has a default where their images agree on one.
     let policy = image::default_pull_policy(&cache.image);
     if cache.exporter_image().is_none_or(|exporter| image::default_pull_policy(exporter) == policy) {

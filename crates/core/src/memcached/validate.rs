@@ -3,13 +3,14 @@
 use k8s_openapi::api::autoscaling::v2::{HorizontalPodAutoscalerBehavior, MetricSpec};
 use memcached_api::Memcached;
 use memcached_api::memcached::spec::{
-    Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, STOCK_EXPORTER, Sasl, SaslMode, Security, Server,
-    Tls, TlsMode,
+    AntiAffinityPreset, Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, STOCK_EXPORTER, Sasl,
+    SaslMode, Security, Server, Tls, TlsMode,
 };
 
 use crate::memcached::rule::{self, Violation};
 use crate::memcached::settings::Settings;
 use operator_model::image;
+use operator_model::managed::is_owned;
 
 /// A declaration that Kubernetes has no reason to refuse the children of.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,9 +107,26 @@ pub fn validate_with(cache: &Memcached, settings: &Settings) -> Result<Validated
         network_policy: network_policy.filter(|policy| policy.enabled),
         paused: cache.spec.paused.unwrap_or(false),
         settings: settings.clone(),
-        spec: cache.spec.clone(),
+        spec: declared(cache),
         name,
     })
+}
+
+/// What people declared. Webhooks and schemas of earlier versions wrote `antiAffinityPreset: soft` down: such a value
+/// has no owner in `metadata.managedFields`, and is no more than the default.
+fn declared(cache: &Memcached) -> MemcachedSpec {
+    let mut spec = cache.spec.clone();
+    if let Some(availability) = &mut spec.high_availability {
+        let managers = cache.metadata.managed_fields.as_deref().unwrap_or_default();
+        let is_default = availability.anti_affinity_preset == Some(AntiAffinityPreset::default());
+        if is_default
+            && !managers.is_empty()
+            && !is_owned(managers, &["spec", "highAvailability", "antiAffinityPreset"])
+        {
+            availability.anti_affinity_preset = None;
+        }
+    }
+    spec
 }
 
 fn resolve_image(spec: &MemcachedSpec, settings: &Settings) -> String {
@@ -180,6 +198,9 @@ impl Validated {
 
 #[cfg(test)]
 mod tests {
+    use memcached_api::memcached::spec::HighAvailability;
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::memcached::fixture;
     use crate::memcached::settings::DEFAULT_IMAGE;
@@ -199,6 +220,24 @@ mod tests {
             spec.image = Some(DEFAULT_IMAGE.into());
         });
         assert_eq!(cache.image, "memcached:1.6.45");
+    }
+
+    #[test]
+    fn a_preset_that_nobody_owns_was_not_declared() {
+        let mut cache = fixture::memcached(|spec| {
+            let preset = Some(AntiAffinityPreset::Soft);
+            spec.high_availability =
+                Some(HighAvailability { anti_affinity_preset: preset, ..HighAvailability::default() });
+        });
+        let preset = |cache: &Memcached| validate(cache).unwrap().spec.high_availability.unwrap().anti_affinity_preset;
+        assert_eq!(preset(&cache), Some(AntiAffinityPreset::Soft), "a manifest has no owners");
+        let entry = |fields: Value| serde_json::from_value(json!({"manager": "a-user", "fieldsV1": fields})).unwrap();
+        let budget = json!({"f:spec": {"f:highAvailability": {"f:podDisruptionBudget": {}}}});
+        cache.metadata.managed_fields = Some(vec![entry(budget)]);
+        assert_eq!(preset(&cache), None, "written by a webhook");
+        let own = json!({"f:spec": {"f:highAvailability": {"f:antiAffinityPreset": {}}}});
+        cache.metadata.managed_fields.as_mut().unwrap().push(entry(own));
+        assert_eq!(preset(&cache), Some(AntiAffinityPreset::Soft));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "a JSON literal reads best without a reference")]
 
 mod basics;
+mod change;
 mod deletion;
 mod drift;
 mod feature;

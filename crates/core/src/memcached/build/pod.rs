@@ -212,7 +212,7 @@ fn affinity(cache: &Validated) -> Option<Affinity> {
     };
     let mut affinity = cache.spec.affinity.clone().unwrap_or_default();
     let apart = affinity.pod_anti_affinity.get_or_insert_with(PodAntiAffinity::default);
-    match availability.anti_affinity_preset {
+    match availability.anti_affinity_preset.unwrap_or_default() {
         AntiAffinityPreset::Soft => {
             let preferred = WeightedPodAffinityTerm { weight: 100, pod_affinity_term: term };
             apart.preferred_during_scheduling_ignored_during_execution.get_or_insert_default().push(preferred);
