@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod default;
+pub mod observed;
 pub mod revision;
 pub mod rule;
 pub mod secret;
@@ -14,5 +15,6 @@ pub mod warning;
 #[cfg(test)]
 pub(crate) mod fixture;
 
+pub use observed::Observed;
 pub use settings::Settings;
-pub use validate::{Validated, validate, validate_with};
+pub use validate::{Validated, validate, validate_observed, validate_with};

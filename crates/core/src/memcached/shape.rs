@@ -178,7 +178,7 @@ fn monitoring_fields(monitoring: &Monitoring) -> Vec<(&'static str, Value)> {
 fn security_fields(cache: &Validated, security: &Security) -> Vec<(&'static str, Value)> {
     let Security { pod_security_context, container_security_context, sasl: _, tls: _, network_policy: _ } = security;
     let sasl = cache.sasl.as_ref().map(|sasl| (sasl.mode, &sasl.secret));
-    let tls = cache.tls.as_ref().map(|tls| (tls.mode, &tls.secret, tls.client_certificates));
+    let tls = cache.tls.as_ref().map(|tls| (tls.declared, &tls.secret, tls.client_certificates));
     vec![
         // An empty context is one: it takes ours away.
         ("security.podSecurityContext", json!(pod_security_context.as_ref().map(|context| [context]))),

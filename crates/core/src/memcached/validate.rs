@@ -7,6 +7,7 @@ use memcached_api::memcached::spec::{
     SaslMode, Security, Server, Tls, TlsMode,
 };
 
+use crate::memcached::observed::Observed;
 use crate::memcached::rule::{self, Violation};
 use crate::memcached::settings::Settings;
 use operator_model::image;
@@ -66,6 +67,10 @@ pub struct SaslPlan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TlsPlan {
     pub mode: TlsMode,
+    /// The mode that the declaration alone stands for.
+    pub declared: TlsMode,
+    /// The mode that was found running, while no mode is declared.
+    pub found: Option<TlsMode>,
     pub secret: String,
     pub client_certificates: bool,
     pub issuer: Option<IssuerRef>,
@@ -81,8 +86,17 @@ pub fn validate(cache: &Memcached) -> Result<Validated, Vec<Violation>> {
     validate_with(cache, &Settings::default())
 }
 
-/// Checks every rule, and fills in these defaults where the declaration is silent.
+/// Checks every rule, and fills in these defaults where the declaration is silent. Nothing is known of what runs.
 pub fn validate_with(cache: &Memcached, settings: &Settings) -> Result<Validated, Vec<Violation>> {
+    validate_observed(cache, settings, &Observed::default())
+}
+
+/// Checks every rule. Where the declaration is silent, what was found running decides, and then these defaults.
+pub fn validate_observed(
+    cache: &Memcached,
+    settings: &Settings,
+    observed: &Observed,
+) -> Result<Validated, Vec<Violation>> {
     let name = cache.metadata.name.clone().unwrap_or_default();
     let violations = rule::check(&name, &cache.spec);
     if !violations.is_empty() {
@@ -102,7 +116,7 @@ pub fn validate_with(cache: &Memcached, settings: &Settings) -> Result<Validated
         server: cache.spec.memcached.clone().unwrap_or_default(),
         scale: resolve_scale(&cache.spec),
         sasl: sasl.and_then(resolve_sasl),
-        tls: tls.and_then(|tls| resolve_tls(&name, tls)),
+        tls: tls.and_then(|tls| resolve_tls(&name, tls, observed)),
         monitoring: cache.spec.monitoring.clone().filter(|monitoring| monitoring.enabled),
         network_policy: network_policy.filter(|policy| policy.enabled),
         paused: cache.spec.paused.unwrap_or(false),
@@ -152,12 +166,17 @@ fn resolve_sasl(sasl: Sasl) -> Option<SaslPlan> {
     enabled.then(|| SaslPlan { mode, secret: credentials_secret_ref.unwrap_or_default().name })
 }
 
-fn resolve_tls(cache: &str, tls: Tls) -> Option<TlsPlan> {
+fn resolve_tls(cache: &str, tls: Tls, observed: &Observed) -> Option<TlsPlan> {
     let Tls { enabled, mode, certificate_secret_ref, issuer_ref, enable_client_cert } = tls;
     let default = if enable_client_cert { TlsMode::Required } else { TlsMode::Alongside };
+    let declared = mode.unwrap_or(default);
+    let found = observed.found_tls_mode().filter(|_| mode.is_none());
     let named = certificate_secret_ref.map(|secret| secret.name).filter(|name| !name.is_empty());
     enabled.then(|| TlsPlan {
-        mode: mode.unwrap_or(default),
+        // Client certificates leave no plaintext port open, whatever was found.
+        mode: found.filter(|_| !enable_client_cert).unwrap_or(declared),
+        declared,
+        found,
         secret: named.unwrap_or_else(|| issued_secret(cache)),
         client_certificates: enable_client_cert,
         issuer: issuer_ref,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use kube::api::ResourceExt;
 use kube::runtime::controller::Action;
 use memcached_api::Memcached;
-use memcached_core::memcached::{revision, secret, validate_with};
+use memcached_core::memcached::{Observed, revision, secret, validate_observed, validate_with};
 use operator_kit::backoff::Class;
 
 use context::Context;
@@ -74,6 +74,13 @@ async fn reconcile(cache: Arc<Memcached>, context: Arc<Context>) -> Result<Actio
 async fn drive(cache: &Memcached, context: &Context) -> Result<Action, Error> {
     let validated = validate_with(cache, &context.settings);
     let observed = observe::observe(cache, validated.as_ref().ok(), context).await;
+    // Where nothing is declared, what was found running decides.
+    let found = Observed {
+        deployment: observed.own_deployment(cache).cloned(),
+        revisions: observed.revisions.clone(),
+        ..Observed::default()
+    };
+    let validated = validate_observed(cache, &context.settings, &found);
     let applied = match &validated {
         Ok(validated) => {
             let hash = secret::hash(validated, &observed.secrets);

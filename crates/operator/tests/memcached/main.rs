@@ -17,3 +17,4 @@ mod rollout;
 mod scale;
 mod secret;
 mod several;
+mod takeover;
