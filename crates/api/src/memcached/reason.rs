@@ -41,5 +41,11 @@ pub const EXPORTER_MAY_BE_BLIND: &str = "ExporterMayBeBlind";
 pub const ROLLOUT_INTERRUPTS: &str = "RolloutInterrupts";
 /// An Event: the disruption budget protects nothing, or blocks everything.
 pub const BUDGET_USELESS: &str = "BudgetUseless";
+/// An Event: a load balancer lets everybody in who can reach it.
+pub const LOAD_BALANCER_OPEN: &str = "LoadBalancerOpen";
+/// An Event: plaintext is served beside TLS.
+pub const PLAINTEXT_SERVED: &str = "PlaintextServed";
+/// An Event: the NetworkPolicy lets everybody in.
+pub const NETWORK_POLICY_OPEN: &str = "NetworkPolicyOpen";
 /// An Event: what stood in the way is gone.
 pub const RECOVERED: &str = "Recovered";

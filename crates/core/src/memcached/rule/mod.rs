@@ -19,6 +19,7 @@ mod pod;
 mod resource;
 mod scale;
 mod security;
+mod service;
 mod source;
 mod syntax;
 mod version;
@@ -29,7 +30,11 @@ use memcached_api::memcached::spec::MemcachedSpec;
 
 pub(crate) use budget::{fewest, percentage};
 pub use finding::Violation;
-pub use workload::check_update;
+
+/// What a change breaks.
+pub fn check_update(old: &MemcachedSpec, new: &MemcachedSpec) -> Option<Violation> {
+    workload::check_update(old, new).or_else(|| service::check_update(old, new))
+}
 
 /// Every rule that the declaration breaks.
 pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
@@ -45,6 +50,7 @@ pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     violations.extend(monitoring::check(spec));
     violations.extend(security::check(spec));
     violations.extend(network::check(spec));
+    violations.extend(service::check(spec));
     violations.extend(context::check(spec));
     violations.extend(resource::check(spec));
     violations.extend(placement::check(spec));
