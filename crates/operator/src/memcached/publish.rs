@@ -11,7 +11,7 @@ use memcached_api::memcached::MemcachedStatus;
 use memcached_api::memcached::reason;
 use memcached_api::{Memcached, condition};
 use memcached_core::memcached::Validated;
-use memcached_core::memcached::status::{Facts, status};
+use memcached_core::memcached::status::{RolloutStatus, StatusInput, status};
 use memcached_core::memcached::warning::warnings;
 use operator_model::image;
 use serde_json::json;
@@ -59,9 +59,9 @@ fn news(status: &MemcachedStatus) -> impl PartialEq + use<> {
     (verdicts, status.observed_generation, status.server_list.clone(), status.pending_defaults.clone())
 }
 
-fn facts(cache: &Memcached, valid: Option<&Validated>, observed: &Observed, applied: &Applied) -> Facts {
+fn facts(cache: &Memcached, valid: Option<&Validated>, observed: &Observed, applied: &Applied) -> StatusInput {
     let written: Option<Deployment> = applied.deployment.as_ref().and_then(typed);
-    Facts {
+    StatusInput {
         name: cache.name_any(),
         namespace: cache.namespace().unwrap_or_default(),
         // What was not even begun has not been seen.
@@ -147,14 +147,14 @@ async fn tell(cache: &Memcached, type_: EventType, reason: String, note: String,
     }
 }
 
-fn show_metrics(facts: &Facts, status: &MemcachedStatus, valid: Option<&Validated>, context: &Context) {
+fn show_metrics(facts: &StatusInput, status: &MemcachedStatus, valid: Option<&Validated>, context: &Context) {
     let (namespace, name) = (&facts.namespace, &facts.name);
     let gauges = &context.gauges;
     if let Some(valid) = valid {
         let version = valid.version.clone().unwrap_or_default();
         gauges.info.set_only(namespace, name, &[("image", valid.image.as_str()), ("version", &version)], 1.0);
     }
-    let workload = memcached_core::memcached::status::Workload::of(facts);
+    let workload = RolloutStatus::of(facts, Timestamp::now());
     gauges.desired.set(namespace, name, &[], f64::from(workload.desired));
     gauges.updated.set(namespace, name, &[], f64::from(workload.updated));
     gauges.ready.set(namespace, name, &[], f64::from(status.ready_replicas));
