@@ -50,7 +50,7 @@ async fn what_a_server_says_before_it_ends_is_in_the_status() {
     let is_told = |cache: &Value| message(cache, "Degraded").contains("no_such_option");
     let cache = stage.until("sessions", "told", is_told).await.unwrap();
     let told = message(&cache, "Degraded");
-    assert!(told.contains("it said") && told.contains("kubectl logs"), "{told}");
+    assert!(told.contains("last message") && told.contains("kubectl logs"), "{told}");
     assert_eq!(verdict(&cache, "Progressing").0, "False");
 }
 

@@ -1,8 +1,11 @@
 //! In what two templates differ, in words a person can check.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::image::default_pull_policy;
 
 /// What would become different if `there` became `wanted`, one line a field.
 ///
@@ -22,6 +25,7 @@ impl Walk<'_> {
     fn compare(&mut self, path: &str, there: Option<&Value>, wanted: Option<&Value>) {
         match (there, wanted) {
             (Some(Value::Object(old)), Some(Value::Object(new))) => {
+                let (old, new) = (&with_pull_policy(old), &with_pull_policy(new));
                 let gone = old.keys().filter(|_| !self.is_defaulted);
                 let keys: BTreeSet<&String> = new.keys().chain(gone).collect();
                 for key in keys {
@@ -43,6 +47,19 @@ impl Walk<'_> {
             (old, new) if old == new => {}
             (old, new) => self.found.push(format!("{path}: {} → {}", shown(old), shown(new))),
         }
+    }
+}
+
+/// A container's pull policy is there whether or not it is written: the API server chooses one by the image.
+fn with_pull_policy(object: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
+    const FIELD: &str = "imagePullPolicy";
+    match object.get("image").and_then(Value::as_str) {
+        Some(image) if object.contains_key("name") && !object.contains_key(FIELD) => {
+            let mut object = object.clone();
+            object.insert(FIELD.into(), default_pull_policy(image).into());
+            Cow::Owned(object)
+        }
+        _ => Cow::Borrowed(object),
     }
 }
 
@@ -82,10 +99,30 @@ mod tests {
 
     #[test]
     fn what_the_api_server_added_is_no_difference_in_a_template_that_was_found() {
-        let found = json!({"containers": [{"name": "a", "image": "x:1", "imagePullPolicy": "IfNotPresent"}]});
+        let found = json!({"dnsPolicy": "ClusterFirst", "containers": [{"name": "a", "image": "x:1"}]});
         let built = json!({"containers": [{"name": "a", "image": "x:1"}]});
         assert_eq!(differences(&found, &built, true), [""; 0]);
-        assert_eq!(differences(&found, &built, false), ["containers.a.imagePullPolicy: IfNotPresent → none"]);
+        assert_eq!(differences(&found, &built, false), ["dnsPolicy: ClusterFirst → none"]);
+    }
+
+    #[test]
+    fn a_pull_policy_that_is_not_written_is_the_api_servers_choice() {
+        let container = |image: &str, policy: Option<&str>| {
+            let mut container = json!({"name": "a", "image": image});
+            if let Some(policy) = policy {
+                container["imagePullPolicy"] = policy.into();
+            }
+            json!({"containers": [container]})
+        };
+        let compare = |old: &Value, new: &Value| differences(old, new, false);
+        let (silent, explicit) = (container("x:1", None), container("x:1", Some("IfNotPresent")));
+        assert_eq!(compare(&silent, &explicit), [""; 0]);
+        assert_eq!(compare(&explicit, &silent), [""; 0]);
+        let always = container("x:1", Some("Always"));
+        assert_eq!(compare(&silent, &always), ["containers.a.imagePullPolicy: IfNotPresent → Always"]);
+        let latest = container("x:latest", Some("Always"));
+        let both = ["containers.a.image: x:1 → x:latest", "containers.a.imagePullPolicy: IfNotPresent → Always"];
+        assert_eq!(compare(&silent, &latest), both);
     }
 
     #[test]

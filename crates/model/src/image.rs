@@ -10,6 +10,18 @@ pub fn tag(image: &str) -> Option<&str> {
     last.split_once(':').map(|(_, tag)| tag).filter(|tag| !tag.is_empty())
 }
 
+/// The `imagePullPolicy` that the API server gives a container of this image that has none.
+///
+/// `SetDefaults_Container` in Kubernetes' `pkg/apis/core/v1/defaults.go`: a reference without tag and digest means
+/// the tag `latest`.
+pub fn default_pull_policy(image: &str) -> &'static str {
+    let is_latest = match tag(image) {
+        Some(tag) => tag == "latest",
+        None => !image.contains('@'),
+    };
+    if is_latest { "Always" } else { "IfNotPresent" }
+}
+
 /// Whether a text can be the tag of an image.
 pub fn is_tag(text: &str) -> bool {
     let is_first = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -63,6 +75,20 @@ mod tests {
         assert_eq!(tag("registry:5000/team/server:1.6.45@sha256:abc"), Some("1.6.45"));
         assert_eq!(tag("registry:5000/server"), None);
         assert_eq!(tag("server@sha256:abc"), None);
+    }
+
+    #[test]
+    fn the_pull_policy_is_the_api_servers_own_choice() {
+        for (image, policy) in [
+            ("memcached", "Always"),
+            ("memcached:latest", "Always"),
+            ("memcached:latest@sha256:abc", "Always"),
+            ("registry:5000/memcached", "Always"),
+            ("memcached:1.6", "IfNotPresent"),
+            ("memcached@sha256:abc", "IfNotPresent"),
+        ] {
+            assert_eq!(default_pull_policy(image), policy, "{image}");
+        }
     }
 
     #[test]

@@ -23,6 +23,15 @@ pub fn owns_field(object: &DynamicObject, manager: &str, path: &[&str]) -> bool 
     fields.is_some()
 }
 
+/// Whether anybody owns a field, by its path. What an admission webhook wrote has no owner.
+pub fn is_owned(managers: &[ManagedFieldsEntry], path: &[&str]) -> bool {
+    let has_field = |entry: &ManagedFieldsEntry| {
+        let all = entry.fields_v1.as_ref().map(|fields| &fields.0);
+        path.iter().fold(all, |fields, step| fields?.get(format!("f:{step}"))).is_some()
+    };
+    managers.iter().any(has_field)
+}
+
 /// The patch that turns what predecessors wrote by update into what we applied; none if there is nothing to turn.
 pub fn take_over(object: &DynamicObject, manager: &str, predecessors: &[String]) -> Option<json_patch::Patch> {
     let is_theirs = |entry: &ManagedFieldsEntry| {

@@ -28,6 +28,11 @@ impl Range {
         Some(Self { bits: bits & mask(length), length, is_v4 })
     }
 
+    /// Whether every address of its family is in the range.
+    pub fn is_everything(&self) -> bool {
+        self.length == 0
+    }
+
     /// Whether another range is a part of this one, and not all of it.
     pub fn is_more_than(&self, other: &Self) -> bool {
         self.is_v4 == other.is_v4 && self.length < other.length && self.bits == other.bits & mask(self.length)

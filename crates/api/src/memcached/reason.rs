@@ -13,7 +13,7 @@ pub const UNAVAILABLE: &str = "Unavailable";
 pub const PROGRESSING: &str = "Progressing";
 /// `Progressing` is false.
 pub const PROGRESSING_COMPLETE: &str = "ProgressingComplete";
-/// `Degraded` is true: fewer servers are ready than wanted; the message says why.
+/// `Degraded` is true: fewer servers are ready than desired without progress, or past the progress deadline.
 pub const DEGRADED: &str = "Degraded";
 /// `Degraded` is false.
 pub const NOT_DEGRADED: &str = "NotDegraded";
@@ -34,5 +34,23 @@ pub const EXPORTER_MAY_BE_BLIND: &str = "ExporterMayBeBlind";
 pub const ROLLOUT_INTERRUPTS: &str = "RolloutInterrupts";
 /// An Event: the disruption budget protects nothing, or blocks everything.
 pub const BUDGET_USELESS: &str = "BudgetUseless";
+/// An Event: an image cannot be pulled.
+pub const IMAGE_PULL_FAILED: &str = "ImagePullFailed";
+/// An Event: a container cannot be created.
+pub const CONTAINER_CREATION_FAILED: &str = "ContainerCreationFailed";
+/// An Event: a container ends again and again.
+pub const CONTAINER_CRASHED: &str = "ContainerCrashed";
+/// An Event: pods cannot be created.
+pub const POD_CREATION_FAILED: &str = "PodCreationFailed";
+/// An Event: no node takes a pod.
+pub const SCHEDULING_FAILED: &str = "SchedulingFailed";
+/// An Event: a rollout made no progress within its deadline.
+pub const ROLLOUT_STALLED: &str = "RolloutStalled";
+/// An Event: a load balancer lets everybody in who can reach it.
+pub const LOAD_BALANCER_OPEN: &str = "LoadBalancerOpen";
+/// An Event: plaintext is served beside TLS.
+pub const PLAINTEXT_SERVED: &str = "PlaintextServed";
+/// An Event: the NetworkPolicy lets everybody in.
+pub const NETWORK_POLICY_OPEN: &str = "NetworkPolicyOpen";
 /// An Event: what stood in the way is gone.
 pub const RECOVERED: &str = "Recovered";

@@ -112,7 +112,7 @@ fn fill_monitoring(spec: &mut Object, before: Option<&Object>) {
 
 fn fill_availability(spec: &mut Object) {
     let Some(availability) = section(spec, "highAvailability") else { return };
-    set_default(availability, "antiAffinityPreset", "soft");
+    // Not antiAffinityPreset: written down it would say what nobody said, and restart every pod of a running cache.
     let Some(shutdown) = section(availability, "gracefulShutdown") else { return };
     set_default(shutdown, "preStopDelaySeconds", 10);
     set_default(shutdown, "terminationGracePeriodSeconds", 30);

@@ -59,7 +59,6 @@ fn sections_are_filled_where_they_are_and_not_made_up() {
     assert_eq!(
         filled["highAvailability"],
         json!({
-            "antiAffinityPreset": "soft",
             "gracefulShutdown": {"enabled": true, "preStopDelaySeconds": 10, "terminationGracePeriodSeconds": 30},
             "podDisruptionBudget": {"enabled": true},
         })

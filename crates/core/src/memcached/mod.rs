@@ -17,4 +17,4 @@ pub(crate) mod fixture;
 
 pub use observed::Observed;
 pub use settings::Settings;
-pub use validate::{Validated, validate, validate_with};
+pub use validate::{Validated, validate, validate_observed, validate_with};

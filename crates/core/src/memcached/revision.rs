@@ -8,11 +8,13 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use memcached_api::label;
+use memcached_api::memcached::spec::TlsMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::memcached::build::{owner, pod::build_template};
+use crate::memcached::observed::tls_mode;
 use crate::memcached::secret::hex;
 use crate::memcached::shape::Shape;
 use crate::memcached::validate::Validated;
@@ -33,6 +35,9 @@ pub struct Inputs {
     /// The hash over the mounted Secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<String>,
+    /// The TLS mode that was found running, and is in force because no other one is declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_tls_mode: Option<TlsMode>,
 }
 
 /// What a ControllerRevision of ours holds.
@@ -46,6 +51,17 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// The TLS mode that was found running and not built by us.
+    pub fn found_tls_mode(&self) -> Option<TlsMode> {
+        self.inputs.found_tls_mode.or_else(|| tls_mode(&self.template).filter(|_| self.found))
+    }
+
+    /// Whether another TLS mode is declared now than the one that was found.
+    fn has_other_tls_mode(&self, cache: &Validated) -> bool {
+        let mode = cache.tls.as_ref().map(|tls| tls.mode);
+        self.found_tls_mode().zip(mode).is_some_and(|(found, mode)| found != mode)
+    }
+
     /// In what today's builder makes another template of the same declaration.
     fn differences_to(&self, built: &PodTemplateSpec) -> Vec<String> {
         match (serde_json::to_value(&self.template), serde_json::to_value(built)) {
@@ -75,16 +91,17 @@ pub fn decide(
     revisions: &[ControllerRevision],
     deployed: Option<&Deployment>,
 ) -> InForce {
-    let latest = revisions.iter().max_by_key(|revision| revision.revision);
-    let next = latest.map_or(1, |revision| revision.revision + 1);
-    let kept = latest.and_then(read);
+    let next = latest(revisions).map_or(1, |revision| revision.revision + 1);
+    let kept = in_force(revisions);
     let secrets = match (secret_hash, &kept) {
         (Some(hash), _) => Some(hash.to_owned()),
         // A Secret that has gone missing restarts nothing: its pods still run with what they have.
         (None, Some(kept)) if !crate::memcached::secret::mounted(cache).is_empty() => kept.inputs.secrets.clone(),
         (None, _) => None,
     };
-    let inputs = Inputs { shape: Shape::of(cache), trigger: cache.restart_trigger.clone(), secrets };
+    let found_tls_mode = cache.tls.as_ref().and_then(|tls| tls.found);
+    let trigger = cache.restart_trigger.clone();
+    let inputs = Inputs { shape: Shape::of(cache), trigger, secrets, found_tls_mode };
     let built = build_template(cache, inputs.secrets.as_deref());
     let write = |kept: Kept| {
         let newer_defaults = kept.differences_to(&built);
@@ -96,7 +113,8 @@ pub fn decide(
         let found = deployed.and_then(deployed_template);
         return write(found.map_or_else(fresh, |template| Kept { template, found: true, ..fresh() }));
     };
-    if !kept.inputs.shape.is_same(&inputs.shape) || kept.inputs.trigger != inputs.trigger {
+    let is_same = kept.inputs.shape.is_same(&inputs.shape) && kept.inputs.trigger == inputs.trigger;
+    if !is_same || kept.has_other_tls_mode(cache) {
         return write(fresh());
     }
     if kept.inputs.secrets == inputs.secrets {
@@ -106,6 +124,15 @@ pub fn decide(
     set_secret_hash(&mut kept.template, inputs.secrets.as_deref());
     kept.inputs.secrets.clone_from(&inputs.secrets);
     write(kept)
+}
+
+fn latest(revisions: &[ControllerRevision]) -> Option<&ControllerRevision> {
+    revisions.iter().max_by_key(|revision| revision.revision)
+}
+
+/// The template in force with what it was built from, if one is kept.
+pub fn in_force(revisions: &[ControllerRevision]) -> Option<Kept> {
+    latest(revisions).and_then(read)
 }
 
 /// The revisions that are not needed any more, oldest first.

@@ -1,8 +1,10 @@
-use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec, Server};
+use memcached_api::Memcached;
+use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec, Monitoring, Server};
 
 use super::*;
 use crate::memcached::build::{Child, build_children};
-use crate::memcached::fixture::{validated, with_sasl};
+use crate::memcached::fixture::{memcached, validated, with_sasl, with_tls};
+use crate::memcached::{Observed, Settings, validate, validate_observed};
 
 fn annotations(template: &PodTemplateSpec) -> std::collections::BTreeMap<String, String> {
     template.metadata.clone().unwrap_or_default().annotations.unwrap_or_default()
@@ -104,6 +106,116 @@ fn another_operators_template_is_taken_as_it_stands() {
     assert_eq!(in_force.template.spec.as_ref().unwrap().security_context, None);
     assert!(!in_force.newer_defaults.is_empty(), "and the difference is announced");
     assert!(in_force.new_revision.is_some());
+}
+
+/// What the other operator runs: TLS on 11211, and no other listener.
+fn other_operators(cache: &Validated) -> Deployment {
+    let mut template = decide(cache, Some("hash"), &[], None).template;
+    let container = &mut template.spec.as_mut().unwrap().containers[0];
+    container.command = None;
+    serde_json::from_value(serde_json::json!({"spec": {"selector": {}, "template": template}})).unwrap()
+}
+
+fn listeners(in_force: &InForce) -> String {
+    in_force.template.spec.as_ref().unwrap().containers[0].command.clone().unwrap_or_default().join(" ")
+}
+
+/// What becomes of a cache in a round: its template in force, and what is observed in the next one.
+fn round(cache: &Memcached, observed: &Observed, deployed: Option<&Deployment>) -> (InForce, Observed) {
+    let cache = validate_observed(cache, &Settings::default(), observed).unwrap();
+    let in_force = decide(&cache, Some("hash"), &observed.revisions, deployed);
+    let mut next = observed.clone();
+    next.revisions.extend(in_force.new_revision.clone());
+    next.deployment.as_mut().unwrap().spec.as_mut().unwrap().template = in_force.template.clone();
+    (in_force, next)
+}
+
+fn with_threads(threads: i32, mode: Option<TlsMode>) -> Memcached {
+    memcached(|spec| {
+        with_tls(spec, "certs", false);
+        spec.security.as_mut().unwrap().tls.as_mut().unwrap().mode = mode;
+        spec.memcached = Some(Server { threads, ..Server::default() });
+    })
+}
+
+#[test]
+fn tls_that_was_found_on_11211_stays_there_whatever_changes_later() {
+    const REQUIRED: &str = "memcached -l notls:127.0.0.1:11213,*:11211,*:11212";
+    let cache = with_threads(4, None);
+    let deployment = other_operators(&validate(&cache).unwrap());
+    let observed = Observed { deployment: Some(deployment.clone()), ..Observed::default() };
+    let (taken_over, observed) = round(&cache, &observed, Some(&deployment));
+    assert_eq!(listeners(&taken_over), "", "taken as it stands");
+    let (same, observed) = round(&cache, &observed, None);
+    assert_eq!(same.new_revision, None);
+    let (first, observed) = round(&with_threads(8, None), &observed, None);
+    assert_eq!(listeners(&first), REQUIRED);
+    let (second, observed) = round(&with_threads(2, None), &observed, None);
+    assert_eq!(listeners(&second), REQUIRED, "and at every later change");
+    let (said, observed) = round(&with_threads(2, Some(TlsMode::Alongside)), &observed, None);
+    assert_eq!(listeners(&said), "memcached -l notls:*:11211,*:11212", "unless another mode is declared");
+    let (back, _) = round(&with_threads(3, None), &observed, None);
+    assert_eq!(listeners(&back), "memcached -l notls:*:11211,*:11212", "what is running now is our own default");
+}
+
+#[test]
+fn tls_that_was_found_is_left_at_once_where_another_mode_is_declared() {
+    let deployment = other_operators(&validate(&with_threads(4, None)).unwrap());
+    let observed = Observed { deployment: Some(deployment.clone()), ..Observed::default() };
+    let (_, observed) = round(&with_threads(4, None), &observed, Some(&deployment));
+    let (said, _) = round(&with_threads(4, Some(TlsMode::Alongside)), &observed, None);
+    assert_eq!(listeners(&said), "memcached -l notls:*:11211,*:11212");
+}
+
+#[test]
+fn tls_is_found_in_a_deployment_that_is_not_up_to_date() {
+    let deployment = other_operators(&validate(&with_threads(4, None)).unwrap());
+    let observed = Observed { deployment: Some(deployment), ..Observed::default() };
+    let (built, _) = round(&with_threads(8, None), &observed, None);
+    assert_eq!(listeners(&built), "memcached -l notls:127.0.0.1:11213,*:11211,*:11212");
+}
+
+#[test]
+fn a_takeover_by_an_earlier_version_keeps_its_template_and_its_tls() {
+    let cache = with_threads(4, None);
+    let silent = validate(&cache).unwrap();
+    let deployment = other_operators(&silent);
+    // That version knew nothing of modes that were found.
+    let by_earlier = decide(&silent, Some("hash"), &[], Some(&deployment)).new_revision.unwrap();
+    let observed = Observed { deployment: Some(deployment), revisions: vec![by_earlier], ..Observed::default() };
+    let (same, observed) = round(&cache, &observed, None);
+    assert_eq!((listeners(&same).as_str(), same.new_revision), ("", None), "nothing restarts");
+    let (changed, _) = round(&with_threads(8, None), &observed, None);
+    assert_eq!(listeners(&changed), "memcached -l notls:127.0.0.1:11213,*:11211,*:11212");
+}
+
+fn pull_policies(template: &PodTemplateSpec) -> Vec<String> {
+    template.spec.iter().flat_map(|pod| &pod.containers).filter_map(|c| c.image_pull_policy.clone()).collect()
+}
+
+#[test]
+fn a_changed_image_brings_its_own_pull_policy() {
+    let template = |image: &str| {
+        let cache = validated(|spec| {
+            spec.image = Some(image.into());
+            spec.monitoring = Some(Monitoring { enabled: true, ..Monitoring::default() });
+        });
+        decide(&cache, None, &[], None).template
+    };
+    assert_eq!(pull_policies(&template("memcached:1.6")), ["IfNotPresent", "IfNotPresent"]);
+    assert_eq!(pull_policies(&template("memcached:latest")), ["Always", "IfNotPresent"]);
+    let cache = validated(|spec| spec.image_pull_policy = Some("Never".into()));
+    assert_eq!(pull_policies(&decide(&cache, None, &[], None).template), ["Never"], "what people say wins");
+}
+
+#[test]
+fn a_kept_template_without_a_pull_policy_stays_and_nobody_is_told() {
+    let cache = validated(|_| {});
+    let mut kept = read(&decide(&cache, None, &[], None).new_revision.unwrap()).unwrap();
+    kept.template.spec.as_mut().unwrap().containers[0].image_pull_policy = None;
+    let in_force = decide(&cache, None, &[build_revision(&cache, &kept, 1)], None);
+    assert_eq!(in_force.template, kept.template);
+    assert_eq!((in_force.new_revision, in_force.newer_defaults), (None, Vec::new()));
 }
 
 #[test]

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use memcached_api::memcached::spec::{HighAvailability, MemcachedSpec, Monitoring, Security, Server};
+use memcached_api::memcached::spec::{
+    AntiAffinityPreset, HighAvailability, MemcachedSpec, Monitoring, Security, Server,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::memcached::settings::Settings;
 use crate::memcached::validate::Validated;
+use operator_model::image;
 
 /// What shapes the pods of a cache, field by field.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +27,7 @@ impl Shape {
     /// The shape of a declaration, with today's defaults.
     pub fn of(cache: &Validated) -> Self {
         let said = said(cache).into_iter().filter(|(_, value)| !is_empty(value));
-        Self { said: said.map(|(name, value)| (name.to_owned(), value)).collect(), meant: defaults(&cache.settings) }
+        Self { said: said.map(|(name, value)| (name.to_owned(), value)).collect(), meant: defaults(cache) }
     }
 
     /// Whether a declaration still says what this one said.
@@ -51,13 +53,22 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn defaults(settings: &Settings) -> BTreeMap<String, Value> {
+fn defaults(cache: &Validated) -> BTreeMap<String, Value> {
+    let settings = &cache.settings;
     let mut defaults = BTreeMap::from([
         ("image".to_owned(), json!(settings.image)),
         ("monitoring.exporterImage".to_owned(), json!(settings.exporter_image)),
     ]);
     let server = server_fields(&Server::default());
     defaults.extend(server.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    if cache.spec.high_availability.is_some() {
+        defaults.insert("highAvailability.antiAffinityPreset".into(), json!(AntiAffinityPreset::default()));
+    }
+    // One field for all containers: it has a default where their images agree on one.
+    let policy = image::default_pull_policy(&cache.image);
+    if cache.exporter_image().is_none_or(|exporter| image::default_pull_policy(exporter) == policy) {
+        defaults.insert("imagePullPolicy".into(), json!(policy));
+    }
     defaults
 }
 
@@ -167,7 +178,7 @@ fn monitoring_fields(monitoring: &Monitoring) -> Vec<(&'static str, Value)> {
 fn security_fields(cache: &Validated, security: &Security) -> Vec<(&'static str, Value)> {
     let Security { pod_security_context, container_security_context, sasl: _, tls: _, network_policy: _ } = security;
     let sasl = cache.sasl.as_ref().map(|sasl| (sasl.mode, &sasl.secret));
-    let tls = cache.tls.as_ref().map(|tls| (tls.mode, &tls.secret, tls.client_certificates));
+    let tls = cache.tls.as_ref().map(|tls| (tls.declared, &tls.secret, tls.client_certificates));
     vec![
         // An empty context is one: it takes ours away.
         ("security.podSecurityContext", json!(pod_security_context.as_ref().map(|context| [context]))),
@@ -193,6 +204,7 @@ mod tests {
         let explicit = shape(|spec| {
             spec.image = Some(DEFAULT_IMAGE.into());
             spec.memcached = Some(Server::default());
+            spec.image_pull_policy = Some("IfNotPresent".into());
         });
         assert!(silent.is_same(&explicit) && explicit.is_same(&silent));
         assert!(!silent.is_same(&shape(|spec| spec.memcached = Some(Server { threads: 8, ..Server::default() }))));

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use memcached_api::memcached::MemcachedStatus;
 use memcached_api::memcached::reason;
 use memcached_api::{condition, label};
+use operator_model::condition::Assessment;
 use operator_model::image;
 use operator_model::problem::Problem;
 use operator_model::resource::{Applied, DEPLOYMENT, Resources};
@@ -15,14 +15,15 @@ use crate::memcached::build::labels;
 use crate::memcached::observed::Observed;
 use crate::memcached::validate::Validated;
 
-#[path = "workload.rs"]
-mod workload;
+mod failure;
+mod rollout;
 
-pub use workload::Workload;
+pub use failure::{Failure, FailureKind};
+pub use rollout::RolloutStatus;
 
 /// Everything that a status tells of.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct StatusInput {
     pub name: String,
     pub namespace: String,
     pub generation: i64,
@@ -39,7 +40,7 @@ pub struct Facts {
     pub newer_defaults: Vec<String>,
 }
 
-impl Facts {
+impl StatusInput {
     /// What is known of a cache after its children were applied.
     pub fn of(
         observed: &Observed,
@@ -73,125 +74,89 @@ impl Facts {
 const SHOWN: usize = 8;
 
 /// What newer defaults there are, and how to take them.
-fn newer_defaults_message(facts: &Facts) -> String {
-    let shown = facts.newer_defaults.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    let rest = match facts.newer_defaults.len().saturating_sub(SHOWN) {
+fn newer_defaults_message(input: &StatusInput) -> String {
+    let shown = input.newer_defaults.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let rest = match input.newer_defaults.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     format!(
         "this version of the operator builds pods differently ({shown}{rest}); nothing is restarted for that. \
          To take the new defaults: kubectl annotate memcached {} --namespace {} --overwrite {}=\"$(date)\"",
-        facts.name,
-        facts.namespace,
+        input.name,
+        input.namespace,
         label::RESTART_TRIGGER
     )
 }
 
 /// The status of a cache, keeping the times of conditions that stay as they were.
-pub fn status(old: Option<&MemcachedStatus>, facts: &Facts, now: Timestamp) -> MemcachedStatus {
-    let workload = Workload::of(facts);
-    let degraded = degraded(facts, &workload);
-    let verdicts = [
-        available(&workload),
-        progressing(facts, &workload, degraded.is_stuck),
-        degraded.verdict,
-        ready(facts, &workload),
-    ];
-    let is_available = verdicts.first().is_some_and(|verdict| verdict.status);
-    let phase = phase(facts, &workload, &verdicts);
-    let conditions = verdicts.into_iter().map(|verdict| verdict.condition(old, facts.generation, now)).collect();
-    let mut nodes: Vec<String> = facts.pods.iter().filter_map(|pod| pod.metadata.name.clone()).collect();
+pub fn status(old: Option<&MemcachedStatus>, input: &StatusInput, now: Timestamp) -> MemcachedStatus {
+    let rollout = RolloutStatus::of(input, now);
+    let conditions =
+        [available(&rollout), progressing(input, &rollout), degraded(input, &rollout), ready(input, &rollout)];
+    let is_available = conditions.first().is_some_and(|condition| condition.status);
+    let phase = phase(input, &rollout, &conditions);
+    let before = old.map(|old| old.conditions.as_slice()).unwrap_or_default();
+    let conditions = conditions.into_iter().map(|new| new.into_condition(before, input.generation, now)).collect();
+    let mut nodes: Vec<String> = input.pods.iter().filter_map(|pod| pod.metadata.name.clone()).collect();
     nodes.sort();
     MemcachedStatus {
         conditions,
-        ready_replicas: workload.ready,
-        replicas: workload.replicas,
-        selector: Some(selector(&facts.name)),
-        observed_generation: Some(facts.generation),
-        server_list: is_available.then(|| format!("{}.{}:11211", facts.name, facts.namespace)).into_iter().collect(),
+        ready_replicas: rollout.ready,
+        replicas: rollout.replicas,
+        selector: Some(selector(&input.name)),
+        observed_generation: Some(input.generation),
+        server_list: is_available.then(|| format!("{}.{}:11211", input.name, input.namespace)).into_iter().collect(),
         nodes,
-        version: facts.version.clone(),
+        version: input.version.clone(),
         phase: Some(phase.into()),
-        pending_defaults: (!facts.newer_defaults.is_empty()).then(|| newer_defaults_message(facts)),
+        pending_defaults: (!input.newer_defaults.is_empty()).then(|| newer_defaults_message(input)),
     }
 }
 
-struct Verdict {
-    type_: &'static str,
-    status: bool,
-    reason: &'static str,
-    message: String,
+/// A condition as it is now; its time depends on what it was before.
+fn new_condition(type_: &'static str, status: bool, reason: &'static str, message: impl Into<String>) -> Assessment {
+    Assessment { type_, status, reason, message: message.into() }
 }
 
-impl Verdict {
-    fn new(type_: &'static str, status: bool, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { type_, status, reason, message: message.into() }
-    }
-
-    fn condition(self, old: Option<&MemcachedStatus>, generation: i64, now: Timestamp) -> Condition {
-        let status = if self.status { "True" } else { "False" };
-        let before = old.and_then(|old| old.conditions.iter().find(|c| c.type_ == self.type_));
-        let since = before.filter(|c| c.status == status).map_or(Time(now), |c| c.last_transition_time.clone());
-        Condition {
-            type_: self.type_.into(),
-            status: status.into(),
-            reason: self.reason.into(),
-            message: self.message,
-            observed_generation: Some(generation),
-            last_transition_time: since,
-        }
-    }
+fn available(rollout: &RolloutStatus) -> Assessment {
+    let RolloutStatus { ready, desired, .. } = rollout;
+    let (status, reason) = if *ready > 0 { (true, reason::AVAILABLE) } else { (false, reason::UNAVAILABLE) };
+    let message =
+        if *desired == 0 && *ready == 0 { "scaled to zero".into() } else { format!("{ready}/{desired} ready") };
+    new_condition(condition::AVAILABLE, status, reason, message)
 }
 
-fn available(workload: &Workload) -> Verdict {
-    if workload.ready > 0 {
-        let message = format!("{} of {} servers are ready", workload.ready, workload.desired);
-        return Verdict::new(condition::AVAILABLE, true, reason::AVAILABLE, message);
+fn progressing(input: &StatusInput, rollout: &RolloutStatus) -> Assessment {
+    let new = |status, reason, message: String| new_condition(condition::PROGRESSING, status, reason, message);
+    let complete = |message: &str| new(false, reason::PROGRESSING_COMPLETE, message.into());
+    if input.paused {
+        return complete("paused: children are not changed");
     }
-    let message = if workload.desired == 0 { "scaled to zero" } else { "no server is ready" };
-    Verdict::new(condition::AVAILABLE, false, reason::UNAVAILABLE, message)
-}
-
-fn progressing(facts: &Facts, workload: &Workload, is_stuck: bool) -> Verdict {
-    let verdict = |status, reason, message: String| Verdict::new(condition::PROGRESSING, status, reason, message);
-    if facts.paused {
-        return verdict(false, reason::PROGRESSING_COMPLETE, "paused: the children are left alone".into());
+    if input.problems.iter().any(|problem| problem.reason == reason::INVALID) {
+        return complete("the spec is invalid: children are not changed");
     }
-    if facts.problems.iter().any(|problem| problem.reason == reason::INVALID) {
-        return verdict(false, reason::PROGRESSING_COMPLETE, "nothing is done before the declaration is right".into());
-    }
-    if is_stuck {
-        return verdict(false, reason::PROGRESSING_COMPLETE, "the rollout does not get ahead; see Degraded".into());
-    }
-    match workload.rollout() {
-        Some(what) => verdict(true, reason::PROGRESSING, what),
-        None => verdict(false, reason::PROGRESSING_COMPLETE, "everything is rolled out".into()),
+    match rollout.progress() {
+        Some(what) => new(true, reason::PROGRESSING, what),
+        None if rollout.failure.is_some() => complete("rollout stalled; see Degraded"),
+        None => complete("rollout complete"),
     }
 }
 
-struct Degradation {
-    verdict: Verdict,
-    /// Waiting will not help.
-    is_stuck: bool,
-}
-
-fn degraded(facts: &Facts, workload: &Workload) -> Degradation {
-    let failing = workload.failing_pods();
-    let is_stuck = failing.is_some() || workload.deadline_exceeded;
-    let verdict = |status, reason, message: String| Verdict::new(condition::DEGRADED, status, reason, message);
-    let verdict = if let Some(worst) = facts.problems.iter().min_by_key(|problem| rank(problem.reason)) {
-        let all: Vec<&str> = facts.problems.iter().map(|problem| problem.message.as_str()).collect();
-        verdict(true, worst.reason, all.join("; "))
-    } else if let Some(message) = failing {
-        verdict(true, reason::DEGRADED, message)
-    } else if workload.ready < workload.desired {
-        let message = format!("{} of {} servers are ready", workload.ready, workload.desired);
-        verdict(true, reason::DEGRADED, message)
-    } else {
-        verdict(false, reason::NOT_DEGRADED, "everything is as declared".into())
-    };
-    Degradation { verdict, is_stuck }
+/// Fewer ready than desired and not progressing, or past the progress deadline; or something stands in the way.
+fn degraded(input: &StatusInput, rollout: &RolloutStatus) -> Assessment {
+    let new = |status, reason, message: String| new_condition(condition::DEGRADED, status, reason, message);
+    if let Some(worst) = input.problems.iter().min_by_key(|problem| rank(problem.reason)) {
+        let all: Vec<&str> = input.problems.iter().map(|problem| problem.message.as_str()).collect();
+        return new(true, worst.reason, all.join("; "));
+    }
+    if let Some(failure) = &rollout.failure {
+        return new(true, reason::DEGRADED, failure.message.clone());
+    }
+    if rollout.ready < rollout.desired && rollout.progress().is_none() {
+        return new(true, reason::DEGRADED, format!("{}/{} ready", rollout.ready, rollout.desired));
+    }
+    new(false, reason::NOT_DEGRADED, "no failure observed".into())
 }
 
 /// Who has to act comes first: what the user wrote, what the user has to bring, what others hold, what will pass.
@@ -208,35 +173,33 @@ fn rank(reason: &str) -> usize {
     ORDER.iter().position(|known| *known == reason).unwrap_or(ORDER.len())
 }
 
-fn ready(facts: &Facts, workload: &Workload) -> Verdict {
-    let is_ready = workload.desired > 0
-        && workload.is_current
-        && workload.updated == workload.desired
-        && workload.ready >= workload.desired
-        && !facts.problems.iter().any(|problem| problem.reason == reason::INVALID);
+fn ready(input: &StatusInput, rollout: &RolloutStatus) -> Assessment {
+    let is_ready = rollout.desired > 0
+        && rollout.is_current
+        && rollout.updated == rollout.desired
+        && rollout.ready >= rollout.desired
+        && !input.problems.iter().any(|problem| problem.reason == reason::INVALID);
     if is_ready {
-        let message = format!("all {} servers are ready", workload.desired);
-        return Verdict::new(condition::READY, true, reason::READY, message);
+        return new_condition(condition::READY, true, reason::READY, rollout.to_string());
     }
-    let Workload { desired, ready, updated, .. } = workload;
-    let message = match desired {
+    let message = match rollout.desired {
         0 => "scaled to zero".into(),
-        _ if !workload.is_current => "a change is being taken up".into(),
-        desired => format!("of {desired} servers {updated} are up to date, and {ready} are ready"),
+        _ if !rollout.is_current => "waiting for the Deployment controller to observe the change".into(),
+        _ => rollout.to_string(),
     };
-    Verdict::new(condition::READY, false, reason::NOT_READY, message)
+    new_condition(condition::READY, false, reason::NOT_READY, message)
 }
 
 /// A word or two for `kubectl get`.
-fn phase(facts: &Facts, workload: &Workload, verdicts: &[Verdict; 4]) -> &'static str {
-    let [available, progressing, degraded, ready] = verdicts;
+fn phase(input: &StatusInput, rollout: &RolloutStatus, conditions: &[Assessment; 4]) -> &'static str {
+    let [available, progressing, degraded, ready] = conditions;
     match degraded.reason {
         reason::INVALID => return "Invalid",
         reason::SECRET_NOT_FOUND => return "Secret missing",
         reason::NAME_TAKEN => return "Name taken",
         _ => {}
     }
-    if facts.paused {
+    if input.paused {
         return "Paused";
     }
     if ready.status && !progressing.status {
@@ -245,7 +208,7 @@ fn phase(facts: &Facts, workload: &Workload, verdicts: &[Verdict; 4]) -> &'stati
     if progressing.status {
         return "Rolling out";
     }
-    match (workload.desired, available.status) {
+    match (rollout.desired, available.status) {
         (0, _) => "Scaled to zero",
         (_, true) => "Degraded",
         (_, false) => "Unavailable",

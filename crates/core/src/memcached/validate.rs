@@ -3,13 +3,15 @@
 use k8s_openapi::api::autoscaling::v2::{HorizontalPodAutoscalerBehavior, MetricSpec};
 use memcached_api::Memcached;
 use memcached_api::memcached::spec::{
-    Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, STOCK_EXPORTER, Sasl, SaslMode, Security, Server,
-    Tls, TlsMode,
+    AntiAffinityPreset, Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, STOCK_EXPORTER, Sasl,
+    SaslMode, Security, Server, Tls, TlsMode,
 };
 
+use crate::memcached::observed::Observed;
 use crate::memcached::rule::{self, Violation};
 use crate::memcached::settings::Settings;
 use operator_model::image;
+use operator_model::managed::is_owned;
 
 /// A declaration that Kubernetes has no reason to refuse the children of.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +67,10 @@ pub struct SaslPlan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TlsPlan {
     pub mode: TlsMode,
+    /// The mode that the declaration alone stands for.
+    pub declared: TlsMode,
+    /// The mode that was found running, while no mode is declared.
+    pub found: Option<TlsMode>,
     pub secret: String,
     pub client_certificates: bool,
     pub issuer: Option<IssuerRef>,
@@ -80,8 +86,17 @@ pub fn validate(cache: &Memcached) -> Result<Validated, Vec<Violation>> {
     validate_with(cache, &Settings::default())
 }
 
-/// Checks every rule, and fills in these defaults where the declaration is silent.
+/// Checks every rule, and fills in these defaults where the declaration is silent. Nothing is known of what runs.
 pub fn validate_with(cache: &Memcached, settings: &Settings) -> Result<Validated, Vec<Violation>> {
+    validate_observed(cache, settings, &Observed::default())
+}
+
+/// Checks every rule. Where the declaration is silent, what was found running decides, and then these defaults.
+pub fn validate_observed(
+    cache: &Memcached,
+    settings: &Settings,
+    observed: &Observed,
+) -> Result<Validated, Vec<Violation>> {
     let name = cache.metadata.name.clone().unwrap_or_default();
     let violations = rule::check(&name, &cache.spec);
     if !violations.is_empty() {
@@ -101,14 +116,31 @@ pub fn validate_with(cache: &Memcached, settings: &Settings) -> Result<Validated
         server: cache.spec.memcached.clone().unwrap_or_default(),
         scale: resolve_scale(&cache.spec),
         sasl: sasl.and_then(resolve_sasl),
-        tls: tls.and_then(|tls| resolve_tls(&name, tls)),
+        tls: tls.and_then(|tls| resolve_tls(&name, tls, observed)),
         monitoring: cache.spec.monitoring.clone().filter(|monitoring| monitoring.enabled),
         network_policy: network_policy.filter(|policy| policy.enabled),
         paused: cache.spec.paused.unwrap_or(false),
         settings: settings.clone(),
-        spec: cache.spec.clone(),
+        spec: declared(cache),
         name,
     })
+}
+
+/// What people declared. Webhooks and schemas of earlier versions wrote `antiAffinityPreset: soft` down: such a value
+/// has no owner in `metadata.managedFields`, and is no more than the default.
+fn declared(cache: &Memcached) -> MemcachedSpec {
+    let mut spec = cache.spec.clone();
+    if let Some(availability) = &mut spec.high_availability {
+        let managers = cache.metadata.managed_fields.as_deref().unwrap_or_default();
+        let is_default = availability.anti_affinity_preset == Some(AntiAffinityPreset::default());
+        if is_default
+            && !managers.is_empty()
+            && !is_owned(managers, &["spec", "highAvailability", "antiAffinityPreset"])
+        {
+            availability.anti_affinity_preset = None;
+        }
+    }
+    spec
 }
 
 fn resolve_image(spec: &MemcachedSpec, settings: &Settings) -> String {
@@ -134,12 +166,17 @@ fn resolve_sasl(sasl: Sasl) -> Option<SaslPlan> {
     enabled.then(|| SaslPlan { mode, secret: credentials_secret_ref.unwrap_or_default().name })
 }
 
-fn resolve_tls(cache: &str, tls: Tls) -> Option<TlsPlan> {
+fn resolve_tls(cache: &str, tls: Tls, observed: &Observed) -> Option<TlsPlan> {
     let Tls { enabled, mode, certificate_secret_ref, issuer_ref, enable_client_cert } = tls;
     let default = if enable_client_cert { TlsMode::Required } else { TlsMode::Alongside };
+    let declared = mode.unwrap_or(default);
+    let found = observed.found_tls_mode().filter(|_| mode.is_none());
     let named = certificate_secret_ref.map(|secret| secret.name).filter(|name| !name.is_empty());
     enabled.then(|| TlsPlan {
-        mode: mode.unwrap_or(default),
+        // Client certificates leave no plaintext port open, whatever was found.
+        mode: found.filter(|_| !enable_client_cert).unwrap_or(declared),
+        declared,
+        found,
         secret: named.unwrap_or_else(|| issued_secret(cache)),
         client_certificates: enable_client_cert,
         issuer: issuer_ref,
@@ -180,6 +217,9 @@ impl Validated {
 
 #[cfg(test)]
 mod tests {
+    use memcached_api::memcached::spec::HighAvailability;
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::memcached::fixture;
     use crate::memcached::settings::DEFAULT_IMAGE;
@@ -199,6 +239,24 @@ mod tests {
             spec.image = Some(DEFAULT_IMAGE.into());
         });
         assert_eq!(cache.image, "memcached:1.6.45");
+    }
+
+    #[test]
+    fn a_preset_that_nobody_owns_was_not_declared() {
+        let mut cache = fixture::memcached(|spec| {
+            let preset = Some(AntiAffinityPreset::Soft);
+            spec.high_availability =
+                Some(HighAvailability { anti_affinity_preset: preset, ..HighAvailability::default() });
+        });
+        let preset = |cache: &Memcached| validate(cache).unwrap().spec.high_availability.unwrap().anti_affinity_preset;
+        assert_eq!(preset(&cache), Some(AntiAffinityPreset::Soft), "a manifest has no owners");
+        let entry = |fields: Value| serde_json::from_value(json!({"manager": "a-user", "fieldsV1": fields})).unwrap();
+        let budget = json!({"f:spec": {"f:highAvailability": {"f:podDisruptionBudget": {}}}});
+        cache.metadata.managed_fields = Some(vec![entry(budget)]);
+        assert_eq!(preset(&cache), None, "written by a webhook");
+        let own = json!({"f:spec": {"f:highAvailability": {"f:antiAffinityPreset": {}}}});
+        cache.metadata.managed_fields.as_mut().unwrap().push(entry(own));
+        assert_eq!(preset(&cache), Some(AntiAffinityPreset::Soft));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::memcached::settings::DEFAULT_IMAGE;
 use crate::memcached::validate::{Scale, Validated};
 use operator_model::{image, quantity};
 
+mod exposure;
+
 /// Something to know before it hurts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
@@ -32,7 +34,7 @@ impl fmt::Display for Warning {
 /// Everything worth a warning in a declaration that can work; one that cannot is refused, and gets none.
 pub fn warnings(cache: &Validated) -> Vec<Warning> {
     let all = [memory(cache), tag(cache), exporter(cache), rollout(cache), budget(&cache.spec)];
-    all.into_iter().flatten().collect()
+    all.into_iter().flatten().chain(exposure::warnings(cache)).collect()
 }
 
 /// What the process takes in the end, in mebibytes, part by part.

@@ -45,7 +45,7 @@ fn a_limit_that_a_full_cache_outgrows_is_told_with_the_figure() {
 fn connections_with_tls_weigh_more() {
     let mut spec = with_limit(64, "128Mi");
     assert_eq!(fields(&spec), [""; 0]);
-    spec["security"] = json!({"tls": {"enabled": true, "certificateSecretRef": {"name": "certs"}}});
+    spec["security"] = json!({"tls": {"enabled": true, "mode": "Required", "certificateSecretRef": {"name": "certs"}}});
     assert_eq!(fields(&spec), ["spec.resources.limits.memory"]);
 }
 

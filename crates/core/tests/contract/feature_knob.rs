@@ -32,7 +32,7 @@ fn every_knob_turns_one_thing() {
             &["+ template.spec.serviceAccount: cache-runner", "+ template.spec.serviceAccountName: cache-runner"],
         ),
         ("imagePullSecrets", &["+ template.spec.imagePullSecrets[registry-login].name: registry-login"]),
-        ("imagePullPolicy", &["+ server.imagePullPolicy: IfNotPresent"]),
+        ("imagePullPolicy", &["server.imagePullPolicy: IfNotPresent → Always"]),
         ("podLabels", &["+ template.metadata.labels.team: checkout"]),
         ("podAnnotations", &["+ template.metadata.annotations.example.org/note: warm"]),
         ("env", &["+ server.env[TZ].name: TZ", "+ server.env[TZ].value: UTC"]),
@@ -53,7 +53,7 @@ fn every_knob_turns_one_thing() {
 fn a_pull_policy_is_every_containers() {
     assert_eq!(
         changes_on(&with_monitoring(), &knob("imagePullPolicy")),
-        ["+ exporter.imagePullPolicy: IfNotPresent", "+ server.imagePullPolicy: IfNotPresent"]
+        ["exporter.imagePullPolicy: IfNotPresent → Always", "server.imagePullPolicy: IfNotPresent → Always"]
     );
 }
 

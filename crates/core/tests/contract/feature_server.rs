@@ -125,6 +125,7 @@ fn monitoring_adds_an_exporter_and_a_port() {
             "+ Service.spec.ports[metrics].protocol: TCP",
             "+ Service.spec.ports[metrics].targetPort: metrics",
             "+ exporter.image: prom/memcached-exporter:v0.15.4",
+            "+ exporter.imagePullPolicy: IfNotPresent",
             "+ exporter.name: exporter",
             "+ exporter.ports[metrics].containerPort: 9150",
             "+ exporter.ports[metrics].name: metrics",

@@ -136,7 +136,17 @@ pub fn with_everything() -> Value {
                 "additionalLabels": {"release": "prometheus"}, "interval": "60s", "scrapeTimeout": "20s",
             },
         },
-        "service": {"annotations": {"example.org/team": "checkout"}, "type": "LoadBalancer"},
+        "service": {
+            "annotations": {"example.org/team": "checkout"},
+            "type": "LoadBalancer",
+            "client": {
+                "annotations": {"example.org/internal": "true"},
+                "loadBalancerClass": "example.org/internal",
+                "loadBalancerSourceRanges": ["10.1.2.3/8", "2001:db8::/32"],
+                "externalTrafficPolicy": "Local",
+                "internalTrafficPolicy": "Cluster",
+            },
+        },
         "workload": {"rollout": {"minReadySeconds": 20, "progressDeadlineSeconds": 900}},
     });
     for more in [with_sasl(), with_client_certificates(), with_policy(), with_knobs()] {
@@ -155,7 +165,7 @@ pub fn with_knobs() -> Value {
         "priorityClassName": "cache-critical",
         "serviceAccountName": "cache-runner",
         "imagePullSecrets": [{"name": "registry-login"}],
-        "imagePullPolicy": "IfNotPresent",
+        "imagePullPolicy": "Always",
         "podLabels": {"team": "checkout"},
         "podAnnotations": {"example.org/note": "warm"},
         "env": [{"name": "TZ", "value": "UTC"}],

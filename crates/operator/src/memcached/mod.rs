@@ -5,6 +5,7 @@ mod observe;
 mod publish;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::{DynamicObject, ResourceExt};
@@ -12,8 +13,8 @@ use memcached_api::memcached::reason;
 use memcached_api::{Memcached, condition};
 use memcached_core::memcached::build::{Built, RESOURCES, build};
 use memcached_core::memcached::rule::Violation;
-use memcached_core::memcached::status::{Facts, status};
-use memcached_core::memcached::{Settings, validate_with};
+use memcached_core::memcached::status::{RolloutStatus, StatusInput, status};
+use memcached_core::memcached::{Settings, validate_observed};
 use operator_kit::controller::{Context, Error, Kind, Outcome, Unreadable};
 use operator_kit::metrics::{GaugeFamily, Metrics};
 use operator_model::problem::{Class, Problem, class_of};
@@ -55,18 +56,22 @@ impl Kind for MemcachedKind {
         let identity = observe::identity(&cache.name_any());
         let children = context.children(&cache, &identity);
         let observed = observe::observe(Arc::clone(&cache), &children, context).await;
-        let validated = validate_with(&cache, &self.settings);
+        let validated = validate_observed(&cache, &self.settings, &observed);
         let Built { resources, newer_defaults } = match &validated {
             Ok(validated) => build(validated, &observed),
             Err(violations) => Built { resources: Resources::refused(invalid(violations)), ..Built::default() },
         };
         let applied = children.apply(resources).await;
         let validated = validated.as_ref().ok();
-        let facts = Facts::of(&observed, validated, &applied, newer_defaults);
-        let status = status(cache.status.as_ref(), &facts, Timestamp::now());
-        self.gauges.show(&facts, &status, validated);
-        let requeue = publish::publish(&cache, validated, &status, context).await?;
-        Ok(Outcome { class: class_of(applied.problems()), requeue })
+        let input = StatusInput::of(&observed, validated, &applied, newer_defaults);
+        let now = Timestamp::now();
+        let rollout = RolloutStatus::of(&input, now);
+        let status = status(cache.status.as_ref(), &input, now);
+        self.gauges.show(&input, &rollout, validated);
+        let later = publish::publish(&cache, validated, &status, rollout.failure.as_ref(), context).await?;
+        // A failure that only time tells is assessed again when it is due.
+        let due = rollout.recheck_at().and_then(|at| Duration::try_from(at.duration_since(now)).ok());
+        Ok(Outcome { class: class_of(applied.problems()), requeue: later.into_iter().chain(due).min() })
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use memcached_api::memcached::{MemcachedStatus, reason};
 use memcached_api::{Memcached, condition};
 use memcached_core::memcached::Validated;
-use memcached_core::memcached::status::{Facts, Workload};
+use memcached_core::memcached::status::{Failure, RolloutStatus, StatusInput};
 use memcached_core::memcached::warning::warnings;
 use operator_kit::controller::{Context, Error};
 use operator_kit::metrics::{GaugeFamily, Metrics};
@@ -34,16 +35,15 @@ impl Gauges {
         [&self.info, &self.desired, &self.ready, &self.updated].map(GaugeFamily::clone).into()
     }
 
-    pub fn show(&self, facts: &Facts, status: &MemcachedStatus, valid: Option<&Validated>) {
-        let (namespace, name) = (&facts.namespace, &facts.name);
+    pub fn show(&self, input: &StatusInput, rollout: &RolloutStatus, valid: Option<&Validated>) {
+        let (namespace, name) = (&input.namespace, &input.name);
         if let Some(valid) = valid {
             let version = valid.version.clone().unwrap_or_default();
             self.info.set_only(namespace, name, &[("image", valid.image.as_str()), ("version", &version)], 1.0);
         }
-        let workload = Workload::of(facts);
-        self.desired.set(namespace, name, &[], f64::from(workload.desired));
-        self.updated.set(namespace, name, &[], f64::from(workload.updated));
-        self.ready.set(namespace, name, &[], f64::from(status.ready_replicas));
+        self.desired.set(namespace, name, &[], f64::from(rollout.desired));
+        self.updated.set(namespace, name, &[], f64::from(rollout.updated));
+        self.ready.set(namespace, name, &[], f64::from(rollout.ready));
     }
 }
 
@@ -52,6 +52,7 @@ pub async fn publish(
     cache: &Memcached,
     valid: Option<&Validated>,
     new: &MemcachedStatus,
+    failure: Option<&Failure>,
     context: &Context<Memcached>,
 ) -> Result<Option<Duration>, Error> {
     let old = cache.status.as_ref();
@@ -61,7 +62,7 @@ pub async fn publish(
         Published::Later(pause) => return Ok(Some(pause)),
         Published::Written(_) => {}
     }
-    announce(cache, new, context).await;
+    announce(cache, new, failure, context).await;
     if old.and_then(|old| old.observed_generation) != new.observed_generation {
         for warning in valid.into_iter().flat_map(warnings) {
             context.warn(cache, warning.reason, &warning.to_string()).await;
@@ -78,20 +79,26 @@ fn news(status: &MemcachedStatus) -> impl PartialEq + use<> {
 }
 
 /// An Event when trouble begins, changes its kind, or ends.
-async fn announce(cache: &Memcached, new: &MemcachedStatus, context: &Context<Memcached>) {
-    let find = |status: &MemcachedStatus| {
-        status.conditions.iter().find(|c| c.type_ == condition::DEGRADED).map(|c| (c.reason.clone(), c.message.clone()))
-    };
-    let Some((reason, message)) = find(new) else { return };
-    let before = cache.status.as_ref().and_then(find).map(|(reason, _)| reason);
-    // Servers that come and go are no news: the condition tells.
-    let is_quiet = |reason: &str| reason == reason::NOT_DEGRADED || reason == reason::DEGRADED;
-    if before.as_deref() == Some(reason.as_str()) || before.as_deref().is_none_or(is_quiet) && is_quiet(&reason) {
-        return;
+async fn announce(cache: &Memcached, new: &MemcachedStatus, failure: Option<&Failure>, context: &Context<Memcached>) {
+    let old = cache.status.as_ref().and_then(degraded);
+    let Some(new) = degraded(new) else { return };
+    let is_degraded = |condition: &Condition| condition.reason != reason::NOT_DEGRADED;
+    if !is_degraded(new) {
+        if old.is_some_and(is_degraded) {
+            context.tell(cache, reason::RECOVERED, "what stood in the way is gone").await;
+        }
+    } else if new.reason != reason::DEGRADED {
+        if old.is_none_or(|old| old.reason != new.reason) {
+            context.warn(cache, &new.reason, &new.message).await;
+        }
+    } else if let Some(failure) = failure
+        && old.is_none_or(|old| old.message != new.message)
+    {
+        // Pods that come and go are no news, but one that will not start by waiting is.
+        context.warn(cache, failure.kind.reason(), &failure.message).await;
     }
-    if is_quiet(&reason) {
-        context.tell(cache, reason::RECOVERED, "what stood in the way is gone").await;
-    } else {
-        context.warn(cache, &reason, &message).await;
-    }
+}
+
+fn degraded(status: &MemcachedStatus) -> Option<&Condition> {
+    status.conditions.iter().find(|condition| condition.type_ == condition::DEGRADED)
 }

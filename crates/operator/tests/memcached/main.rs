@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "a JSON literal reads best without a reference")]
 
 mod basics;
+mod change;
 mod contest;
 mod deletion;
 mod drift;
@@ -17,4 +18,5 @@ mod rollout;
 mod scale;
 mod secret;
 mod several;
+mod takeover;
 mod watch;

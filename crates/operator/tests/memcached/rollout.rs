@@ -71,49 +71,6 @@ async fn take_new_defaults(place: &crate::harness::Place<'_>) {
 }
 
 #[tokio::test]
-async fn another_operators_cache_is_taken_over_without_a_restart() {
-    let arena = Arena::without_operator().await;
-    let place = arena.namespace("takeover").await;
-    let cache = place.declare("sessions", json!({"replicas": 2})).await;
-    let owner = json!([{
-        "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached", "name": "sessions",
-        "uid": cache.metadata.uid, "controller": true, "blockOwnerDeletion": true,
-    }]);
-    let labels = crate::harness::labels("sessions");
-    let container = json!({"name": "memcached", "image": "memcached:1.6", "args": ["-m", "64"]});
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "sessions", "labels": labels, "ownerReferences": owner},
-        "spec": {
-            "replicas": 2, "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    });
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), deployment.to_string()).unwrap();
-    let path = file.path().to_str().unwrap();
-    place.namespace.kubectl(&["create", "--field-manager=manager", "--filename", path]).unwrap();
-    let seen = json!({"status": {"observedGeneration": 1}});
-    let text = seen.to_string();
-    place
-        .namespace
-        .kubectl(&["patch", "memcached", "sessions", "--subresource=status", "--type=merge", "--patch", &text])
-        .unwrap();
-    let before = place.get("deployment", "sessions").unwrap();
-
-    arena.start_operator(&["--leader-elect=false"]);
-    let cache = place.ready("sessions").await;
-    assert!(cache["status"]["pendingDefaults"].is_string());
-    let after = place.get("deployment", "sessions").unwrap();
-    assert_eq!(after["spec"]["template"], before["spec"]["template"]);
-    assert_eq!(server(&after)["args"], json!(["-m", "64"]));
-
-    place.declare("sessions", json!({"replicas": 2, "memcached": {"threads": 2}})).await;
-    let changed = place.eventually("deployment", "sessions", "our own template", |d| server(d)["args"][5] == "2").await;
-    assert!(server(&changed)["securityContext"]["allowPrivilegeEscalation"] == false);
-}
-
-#[tokio::test]
 async fn a_rolling_update_takes_ready_away_once_and_the_server_list_never() {
     let arena = Arena::shared().await;
     let place = arena.namespace("flap").await;

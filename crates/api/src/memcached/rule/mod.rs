@@ -6,6 +6,7 @@ mod availability;
 mod scale;
 mod security;
 mod server;
+mod service;
 mod workload;
 
 pub use operator_model::rule::{Reason, Rule};
@@ -14,6 +15,7 @@ pub use availability::*;
 pub use scale::*;
 pub use security::*;
 pub use server::*;
+pub use service::*;
 pub use workload::*;
 
 /// Every rule that the API server checks.
@@ -47,6 +49,11 @@ pub const ALL: &[&Rule] = &[
     &CPU_REQUEST,
     &CPU_REQUEST_OF_EXPORTER,
     &WARM_MEMORY,
+    &CLIENT_WITHOUT_TYPE,
+    &SOURCE_RANGES,
+    &LOAD_BALANCER_CLASS,
+    &EXTERNAL_TRAFFIC,
+    &CLASS_STAYS,
     &WORKLOAD_TYPE,
     &DEADLINE,
     &WARM_AND_DISK,

@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HighAvailability {
-    /// Keeps servers of this cache off each other's nodes: `soft` where possible, `hard` always.
-    pub anti_affinity_preset: AntiAffinityPreset,
+    /// Keeps servers of this cache off each other's nodes: `soft` where possible, `hard` always. Without it pods that
+    /// are built anew get `soft`; running ones are not restarted for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anti_affinity_preset: Option<AntiAffinityPreset>,
     /// Spreads the pods over zones or other domains. A missing labelSelector selects this cache's pods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]

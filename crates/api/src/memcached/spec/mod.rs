@@ -5,6 +5,7 @@ mod availability;
 mod monitoring;
 mod security;
 mod server;
+mod service;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -23,7 +24,8 @@ pub use availability::{AntiAffinityPreset, GracefulShutdown, HighAvailability, P
 pub use monitoring::{Monitoring, STOCK_EXPORTER, ServiceMonitor};
 pub use security::{IssuerRef, NetworkPolicy, Sasl, SaslMode, SecretRef, Security, Tls, TlsMode};
 pub use server::{Extstore, Server, VolumeClaim};
-pub use workload::{Rollout, Service, ServiceType, WarmRestart, Workload, WorkloadType};
+pub use service::{ClientService, Service, ServiceType, TrafficPolicy};
+pub use workload::{Rollout, WarmRestart, Workload, WorkloadType};
 
 /// What objects may be called: a DNS subdomain.
 const OBJECT_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
@@ -127,7 +129,8 @@ pub struct MemcachedSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// When images are pulled: Always, IfNotPresent or Never.
+    /// When images are pulled: Always, IfNotPresent or Never. Default: Always for the tag `latest` or no tag,
+    /// IfNotPresent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Always", "IfNotPresent", "Never"]))]
     pub image_pull_policy: Option<String>,

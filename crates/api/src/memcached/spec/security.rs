@@ -55,8 +55,8 @@ pub enum SaslMode {
 pub struct Tls {
     /// Turns TLS on, on the port `memcached-tls` (11212).
     pub enabled: bool,
-    /// `Alongside`: 11211 stays plaintext. `Required`: both ports speak TLS only; always so with
-    /// `enableClientCert`.
+    /// `Alongside` (the default): 11211 stays plaintext. `Required`: both ports speak TLS only; always so with
+    /// `enableClientCert`, and the default of a cache that was taken over with TLS on 11211.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<TlsMode>,
     /// The Secret with `tls.crt`, `tls.key` and, for client certificates, `ca.crt`.

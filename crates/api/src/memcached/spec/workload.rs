@@ -1,6 +1,4 @@
-//! What runs the pods, and the Services in front of them.
-
-use std::collections::BTreeMap;
+//! What runs the pods.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,25 +45,4 @@ pub struct Rollout {
 pub struct WarmRestart {
     /// Keeps items in a memory volume that outlives the server's process.
     pub enabled: bool,
-}
-
-/// The Services in front of the servers.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Service {
-    /// Annotations of the headless Service.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
-    /// Adds a second Service `<name>-client` of this type; the headless one stays as it is.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub type_: Option<ServiceType>,
-}
-
-/// The type of the second Service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[allow(missing_docs, reason = "a described variant would turn the enum into a list of alternatives")]
-pub enum ServiceType {
-    ClusterIP,
-    NodePort,
-    LoadBalancer,
 }

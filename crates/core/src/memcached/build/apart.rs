@@ -11,7 +11,7 @@ use crate::memcached::validate::Validated;
 
 /// Whether pods of a cache must keep off each other: by our preset, or by an affinity of the user's own.
 pub fn keeps_apart(cache: &Validated) -> bool {
-    let preset = cache.spec.high_availability.as_ref().map(|availability| availability.anti_affinity_preset);
+    let preset = cache.spec.high_availability.as_ref().and_then(|availability| availability.anti_affinity_preset);
     let own = cache.spec.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
     let terms = own.and_then(|own| own.required_during_scheduling_ignored_during_execution.as_deref());
     let mut labels = cache.spec.pod_labels.clone();

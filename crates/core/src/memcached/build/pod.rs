@@ -17,6 +17,7 @@ use super::meta::{labels, selector, workload_labels};
 use super::service::ports;
 use crate::memcached::secret::PASSWORD_FILE;
 use crate::memcached::validate::Validated;
+use operator_model::image::default_pull_policy;
 
 #[path = "volume.rs"]
 mod volume;
@@ -91,7 +92,7 @@ fn memcached_container(cache: &Validated) -> Container {
     Container {
         name: "memcached".into(),
         image: Some(cache.image.clone()),
-        image_pull_policy: cache.spec.image_pull_policy.clone(),
+        image_pull_policy: Some(pull_policy(cache, &cache.image)),
         command: command(cache),
         args: Some(arguments(cache)),
         env: (!env.is_empty()).then_some(env),
@@ -114,10 +115,11 @@ fn exporter_container(cache: &Validated) -> Option<Container> {
     let is_ours = cache.is_exported_by_agent();
     let (command, args) = if is_ours { agent_exporter(cache) } else { (None, stock_exporter(cache)) };
     let credentials = is_ours.then(|| volume::credentials_mount(cache)).flatten();
+    let image = cache.exporter_image()?;
     Some(Container {
         name: "exporter".into(),
-        image: cache.exporter_image().map(str::to_owned),
-        image_pull_policy: cache.spec.image_pull_policy.clone(),
+        image: Some(image.to_owned()),
+        image_pull_policy: Some(pull_policy(cache, image)),
         command,
         args,
         volume_mounts: credentials.map(|mount| vec![mount]),
@@ -126,6 +128,11 @@ fn exporter_container(cache: &Validated) -> Option<Container> {
         security_context: Some(container_security_context(cache)),
         ..Container::default()
     })
+}
+
+/// Always written: server-side apply of another image keeps the policy that the API server chose for the image before.
+fn pull_policy(cache: &Validated, image: &str) -> String {
+    cache.spec.image_pull_policy.clone().unwrap_or_else(|| default_pull_policy(image).to_owned())
 }
 
 fn stock_exporter(cache: &Validated) -> Option<Vec<String>> {
@@ -205,7 +212,7 @@ fn affinity(cache: &Validated) -> Option<Affinity> {
     };
     let mut affinity = cache.spec.affinity.clone().unwrap_or_default();
     let apart = affinity.pod_anti_affinity.get_or_insert_with(PodAntiAffinity::default);
-    match availability.anti_affinity_preset {
+    match availability.anti_affinity_preset.unwrap_or_default() {
         AntiAffinityPreset::Soft => {
             let preferred = WeightedPodAffinityTerm { weight: 100, pod_affinity_term: term };
             apart.preferred_during_scheduling_ignored_during_execution.get_or_insert_default().push(preferred);

@@ -7,6 +7,7 @@ use memcached_api::memcached::spec::ServiceType;
 use super::Child;
 use super::meta::{labels, metadata};
 use crate::memcached::validate::Validated;
+use operator_model::range::Range;
 
 /// A named port of the pods.
 pub fn ports(cache: &Validated) -> Vec<(&'static str, i32)> {
@@ -45,18 +46,29 @@ pub fn build_service(cache: &Validated) -> Service {
 
 /// For clients that cannot find servers by name. Metrics are for Prometheus, not for them.
 pub fn build_client_service(cache: &Validated) -> Option<Service> {
-    let type_ = match cache.spec.service.as_ref()?.type_? {
+    let service = cache.spec.service.as_ref()?;
+    let client = service.client.clone().unwrap_or_default();
+    let type_ = match service.type_? {
         ServiceType::ClusterIP => "ClusterIP",
         ServiceType::NodePort => "NodePort",
         ServiceType::LoadBalancer => "LoadBalancer",
     };
     let ports = ports(cache).into_iter().filter(|(name, _)| *name != "metrics").collect();
+    let mut meta = metadata(cache, &Child::ClientService.name(&cache.name));
+    meta.annotations = (!client.annotations.is_empty()).then_some(client.annotations);
+    // As every version of Kubernetes takes them.
+    let ranges: Vec<String> =
+        client.load_balancer_source_ranges.iter().filter_map(|range| Some(Range::of(range)?.to_string())).collect();
     Some(Service {
-        metadata: metadata(cache, &Child::ClientService.name(&cache.name)),
+        metadata: meta,
         spec: Some(ServiceSpec {
             type_: Some(type_.into()),
             selector: Some(labels(&cache.name)),
             ports: Some(service_ports(ports)),
+            load_balancer_class: client.load_balancer_class,
+            load_balancer_source_ranges: (!ranges.is_empty()).then_some(ranges),
+            external_traffic_policy: client.external_traffic_policy.map(|policy| policy.name().to_owned()),
+            internal_traffic_policy: client.internal_traffic_policy.map(|policy| policy.name().to_owned()),
             ..ServiceSpec::default()
         }),
         status: None,

@@ -15,6 +15,7 @@ mod network;
 mod pod;
 mod scale;
 mod security;
+mod service;
 mod version;
 mod workload;
 
@@ -23,7 +24,11 @@ use memcached_api::memcached::spec::MemcachedSpec;
 pub(crate) use budget::fewest;
 pub(crate) use operator_model::int_or_percent::percentage;
 pub use operator_model::violation::Violation;
-pub use workload::check_update;
+
+/// What a change breaks.
+pub fn check_update(old: &MemcachedSpec, new: &MemcachedSpec) -> Option<Violation> {
+    workload::check_update(old, new).or_else(|| service::check_update(old, new))
+}
 
 /// Every rule that the declaration breaks.
 pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
@@ -39,6 +44,7 @@ pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     violations.extend(monitoring::check(spec));
     violations.extend(security::check(spec));
     violations.extend(network::check(spec));
+    violations.extend(service::check(spec));
     violations.extend(pod::check(spec));
     violations
 }

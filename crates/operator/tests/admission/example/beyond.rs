@@ -1,6 +1,6 @@
 //! Rules that the contract leaves to us.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{By, Example, accepted, refused};
 
@@ -45,7 +45,46 @@ pub fn examples() -> Vec<Example> {
             "not together with spec.extstore",
         ),
     ];
-    all.into_iter().chain(pod_examples()).map(Example::beyond).collect()
+    all.into_iter().chain(service_examples()).chain(pod_examples()).map(Example::beyond).collect()
+}
+
+fn service_examples() -> Vec<Example> {
+    let service = |type_: &str, client: Value| json!({"service": {"type": type_, "client": client}});
+    let ranges = |range: &str| json!({"loadBalancerSourceRanges": [range]});
+    let class = |name: &str| service("LoadBalancer", json!({"loadBalancerClass": name}));
+    let (at, stays) = ("spec.service.client.loadBalancerClass", "cannot be changed while");
+    let external = json!({"externalTrafficPolicy": "Local"});
+    vec![
+        accepted(0, service("LoadBalancer", ranges("10.0.0.0/8"))),
+        refused(
+            0,
+            service("NodePort", ranges("10.0.0.0/8")),
+            "spec.service.client.loadBalancerSourceRanges",
+            "only with",
+        ),
+        refused(0, service("LoadBalancer", ranges("10.0.0.0")), "spec.service.client.loadBalancerSourceRanges[0]", "")
+            .by(By::Operator),
+        refused(0, json!({"service": {"client": {}}}), "spec.service.client", "needs spec.service.type"),
+        accepted(0, class("example.com/internal")),
+        refused(
+            0,
+            service("ClusterIP", json!({"loadBalancerClass": "a"})),
+            at,
+            "only with spec.service.type LoadBalancer",
+        ),
+        accepted(0, class("a")).from(json!({"service": {"type": "ClusterIP"}})),
+        accepted(0, json!({"service": {"type": "ClusterIP"}})).from(class("a")),
+        refused(0, class("b"), at, stays).from(class("a")).by(By::Admission),
+        refused(0, class("a"), at, stays).from(json!({"service": {"type": "LoadBalancer"}})).by(By::Admission),
+        accepted(0, service("NodePort", external.clone())),
+        accepted(0, service("ClusterIP", json!({"internalTrafficPolicy": "Local"}))),
+        refused(
+            0,
+            service("ClusterIP", external),
+            "spec.service.client.externalTrafficPolicy",
+            "NodePort or LoadBalancer",
+        ),
+    ]
 }
 
 fn pod_examples() -> Vec<Example> {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{child, deployment, pod, server, shows};
+use crate::harness::Arena;
 
 fn available(section: Value) -> Value {
     json!({"replicas": 0, "highAvailability": section})
@@ -14,15 +15,19 @@ async fn soft_anti_affinity() {
     let seen = [
         pod(&format!("{term}/weight"), json!(100), json!(null)),
         pod(&format!("{term}/podAffinityTerm/topologyKey"), json!("kubernetes.io/hostname"), json!(null)),
-        pod("/affinity", preferred("older"), json!(null)),
     ];
-    shows("soft", available(json!({"antiAffinityPreset": "soft"})), json!({}), &seen[..2]).await;
-    // The section alone is enough.
-    shows("soft", available(json!({})), json!({}), &seen[..2]).await;
+    shows("soft", available(json!({"antiAffinityPreset": "soft"})), json!({}), &seen).await;
 }
 
-fn preferred(name: &str) -> Value {
-    json!({"matchLabels": {"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": name}})
+#[tokio::test]
+async fn the_section_alone_is_for_pods_that_are_built_anew() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("section").await;
+    place.declare("fresh", json!({"replicas": 0, "highAvailability": {}})).await;
+    place.settled("fresh").await;
+    let built = place.get("deployment", "fresh").unwrap();
+    let term = "/spec/template/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/0/weight";
+    assert_eq!(built.pointer(term), Some(&json!(100)), "{built:#}");
 }
 
 #[tokio::test]

@@ -34,6 +34,37 @@ async fn a_second_service_for_clients() {
 }
 
 #[tokio::test]
+async fn a_load_balancer_is_set_up_and_taken_back() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("balancer").await;
+    let client = json!({
+        "annotations": {"example.com/internal": "true"}, "loadBalancerClass": "example.com/internal",
+        "loadBalancerSourceRanges": ["10.1.2.3/8"], "externalTrafficPolicy": "Local", "internalTrafficPolicy": "Local",
+    });
+    let balanced = |client| json!({"replicas": 0, "service": {"type": "LoadBalancer", "client": client}});
+    place.declare("sessions", balanced(client)).await;
+    place.settled("sessions").await;
+    let service = place.get("service", "sessions-client").unwrap();
+    assert_eq!(service["metadata"]["annotations"]["example.com/internal"], "true");
+    assert_eq!(service["spec"]["loadBalancerClass"], "example.com/internal");
+    assert_eq!(service["spec"]["loadBalancerSourceRanges"], json!(["10.0.0.0/8"]));
+    assert_eq!(service["spec"]["externalTrafficPolicy"], "Local");
+    assert_eq!(service["spec"]["internalTrafficPolicy"], "Local");
+    let headless = place.get("service", "sessions").unwrap();
+    assert!(headless["metadata"]["annotations"].is_null(), "the headless one is never changed: {headless:#}");
+    place.declare("sessions", balanced(json!({"loadBalancerClass": "example.com/internal"}))).await;
+    place.settled("sessions").await;
+    let service = place.get("service", "sessions-client").unwrap();
+    assert!(service["metadata"]["annotations"].is_null() && service["spec"]["loadBalancerSourceRanges"].is_null());
+    assert_eq!(service["spec"]["externalTrafficPolicy"], "Cluster");
+    // From one type to the other: Kubernetes drops what does not go with it.
+    place.declare("sessions", json!({"replicas": 0, "service": {"type": "ClusterIP"}})).await;
+    place.settled("sessions").await;
+    let service = place.get("service", "sessions-client").unwrap();
+    assert_eq!((&service["spec"]["type"], service["spec"].get("loadBalancerClass")), (&json!("ClusterIP"), None));
+}
+
+#[tokio::test]
 async fn every_field_is_explained() {
     let arena = Arena::shared().await;
     let text = arena.cluster.kubectl(&["explain", "memcached.spec.memcached"]).unwrap();

@@ -48,6 +48,8 @@ async fn affinity() {
 async fn image_pull_policy() {
     let seen = [server("/imagePullPolicy", json!("Always"), json!("IfNotPresent"))];
     shows("pull", json!({"imagePullPolicy": "Always"}), json!({}), &seen).await;
+    // Of its own accord the API server would keep the policy that it chose for the image before.
+    shows("pull", json!({"image": "memcached:latest"}), json!({"image": "memcached:1.6"}), &seen).await;
 }
 
 #[tokio::test]
