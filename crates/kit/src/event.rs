@@ -53,7 +53,8 @@ fn shorten(note: &str) -> String {
     if note.len() <= LONGEST_NOTE {
         return note.to_owned();
     }
-    let end = note.floor_char_boundary(LONGEST_NOTE - '…'.len_utf8());
+    let most = LONGEST_NOTE - '…'.len_utf8();
+    let end = (0..=most).rev().find(|end| note.is_char_boundary(*end)).unwrap_or_default();
     format!("{}…", note.get(..end).unwrap_or_default())
 }
 

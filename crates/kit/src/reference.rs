@@ -179,7 +179,9 @@ impl Secrets {
         entry.presence = now;
         let referrers = entry.referrers.clone();
         drop(entries);
-        referrers.into_iter().for_each(|request| (self.wake)(request));
+        for request in referrers {
+            (self.wake)(request);
+        }
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {

@@ -113,13 +113,17 @@ pub async fn follow<K>(
                 if !matches!(event, Event::Init) {
                     pause = FIRST_PAUSE;
                     health.recovered(&name);
-                    missing.iter().for_each(|missing| missing(false));
+                    if let Some(missing) = &missing {
+                        missing(false);
+                    }
                 }
                 handle(event);
             }
             Err(error) => {
                 let is_missing = missing.is_some() && is_missing_kind(&error);
-                missing.iter().for_each(|missing| missing(is_missing));
+                if let Some(missing) = &missing {
+                    missing(is_missing);
+                }
                 if is_missing {
                     tokio::time::sleep(MISSING_KIND_INTERVAL).await;
                     continue;
@@ -141,8 +145,8 @@ fn is_missing_kind(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code == 404,
-        watcher::Error::WatchError(status) => status.code == 404,
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code == 404,
         _ => false,
     }
 }

@@ -113,7 +113,9 @@ fn other_operators(cache: &Validated) -> Deployment {
     let mut template = decide(cache, Some("hash"), &[], None).template;
     let container = &mut template.spec.as_mut().unwrap().containers[0];
     container.command = None;
-    serde_json::from_value(serde_json::json!({"spec": {"selector": {}, "template": template}})).unwrap()
+    let metadata = serde_json::json!({"ownerReferences": [crate::memcached::build::owner(cache)]});
+    serde_json::from_value(serde_json::json!({"metadata": metadata, "spec": {"selector": {}, "template": template}}))
+        .unwrap()
 }
 
 fn listeners(in_force: &InForce) -> String {
@@ -143,7 +145,11 @@ fn tls_that_was_found_on_11211_stays_there_whatever_changes_later() {
     const REQUIRED: &str = "memcached -l notls:127.0.0.1:11213,*:11211,*:11212";
     let cache = with_threads(4, None);
     let deployment = other_operators(&validate(&cache).unwrap());
-    let observed = Observed { deployment: Some(deployment.clone()), ..Observed::default() };
+    let observed = Observed {
+        deployment: Some(deployment.clone()),
+        cache: std::sync::Arc::new(with_threads(4, None)),
+        ..Observed::default()
+    };
     let (taken_over, observed) = round(&cache, &observed, Some(&deployment));
     assert_eq!(listeners(&taken_over), "", "taken as it stands");
     let (same, observed) = round(&cache, &observed, None);
@@ -161,7 +167,11 @@ fn tls_that_was_found_on_11211_stays_there_whatever_changes_later() {
 #[test]
 fn tls_that_was_found_is_left_at_once_where_another_mode_is_declared() {
     let deployment = other_operators(&validate(&with_threads(4, None)).unwrap());
-    let observed = Observed { deployment: Some(deployment.clone()), ..Observed::default() };
+    let observed = Observed {
+        deployment: Some(deployment.clone()),
+        cache: std::sync::Arc::new(with_threads(4, None)),
+        ..Observed::default()
+    };
     let (_, observed) = round(&with_threads(4, None), &observed, Some(&deployment));
     let (said, _) = round(&with_threads(4, Some(TlsMode::Alongside)), &observed, None);
     assert_eq!(listeners(&said), "memcached -l notls:*:11211,*:11212");
@@ -170,7 +180,11 @@ fn tls_that_was_found_is_left_at_once_where_another_mode_is_declared() {
 #[test]
 fn tls_is_found_in_a_deployment_that_is_not_up_to_date() {
     let deployment = other_operators(&validate(&with_threads(4, None)).unwrap());
-    let observed = Observed { deployment: Some(deployment), ..Observed::default() };
+    let observed = Observed {
+        deployment: Some(deployment),
+        cache: std::sync::Arc::new(with_threads(4, None)),
+        ..Observed::default()
+    };
     let (built, _) = round(&with_threads(8, None), &observed, None);
     assert_eq!(listeners(&built), "memcached -l notls:127.0.0.1:11213,*:11211,*:11212");
 }
@@ -182,7 +196,12 @@ fn a_takeover_by_an_earlier_version_keeps_its_template_and_its_tls() {
     let deployment = other_operators(&silent);
     // That version knew nothing of modes that were found.
     let by_earlier = decide(&silent, Some("hash"), &[], Some(&deployment)).new_revision.unwrap();
-    let observed = Observed { deployment: Some(deployment), revisions: vec![by_earlier], ..Observed::default() };
+    let observed = Observed {
+        deployment: Some(deployment),
+        revisions: vec![by_earlier],
+        cache: std::sync::Arc::new(with_threads(4, None)),
+        ..Observed::default()
+    };
     let (same, observed) = round(&cache, &observed, None);
     assert_eq!((listeners(&same).as_str(), same.new_revision), ("", None), "nothing restarts");
     let (changed, _) = round(&with_threads(8, None), &observed, None);

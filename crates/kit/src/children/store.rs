@@ -203,15 +203,19 @@ impl Follower {
                     known.filter(|known| *known <= version(&object)).and_then(|_| content.remove(&key(&object)));
                 drop(content);
                 let request = removed.and_then(|entry| entry.request).or_else(|| (self.store.route)(&object));
-                request.into_iter().for_each(|request| (self.wake)(request));
+                if let Some(request) = request {
+                    (self.wake)(request);
+                }
             }
         }
     }
 
     fn put(&self, object: DynamicObject) {
         let request = (self.store.route)(&object);
-        if self.store.content().put(object, request.clone()) {
-            request.into_iter().for_each(|request| (self.wake)(request));
+        if self.store.content().put(object, request.clone())
+            && let Some(request) = request
+        {
+            (self.wake)(request);
         }
     }
 
@@ -226,7 +230,9 @@ impl Follower {
         let requests: Vec<Request> =
             departed.iter().filter_map(|key| content.remove(key)).filter_map(|entry| entry.request).collect();
         drop(content);
-        requests.into_iter().for_each(|request| (self.wake)(request));
+        for request in requests {
+            (self.wake)(request);
+        }
     }
 }
 

@@ -78,10 +78,10 @@ impl<K: CustomResource> Context<K> {
     ) -> Result<Published<K>, Error> {
         let Shared { applier, pacing, .. } = &*self.shared;
         let published = publish(applier, pacing, object, old, new, is_news).await?;
-        if let Published::Written(Some(written)) = &published {
-            if self.primary.remember((**written).clone()) {
-                self.shared.queue.add(self.request(object));
-            }
+        if let Published::Written(Some(written)) = &published
+            && self.primary.remember((**written).clone())
+        {
+            self.shared.queue.add(self.request(object));
         }
         Ok(published)
     }

@@ -40,6 +40,9 @@ impl<K> CustomResource for K where
 {
 }
 
+/// Finds the name of the object that another one concerns.
+pub type RelatedRoute = fn(&DynamicObject) -> Option<String>;
+
 /// A condition to be set on an object whose spec cannot be read: type, status, reason.
 pub type Unreadable = (&'static str, bool, &'static str);
 
@@ -59,7 +62,7 @@ pub trait Kind: Send + Sync + 'static {
 
     /// Kinds that concern it without being its children, and the name of the object that they concern: pods, whose
     /// controller is a ReplicaSet.
-    fn related(&self) -> Vec<(ResourceType, fn(&DynamicObject) -> Option<String>)> {
+    fn related(&self) -> Vec<(ResourceType, RelatedRoute)> {
         Vec::new()
     }
 

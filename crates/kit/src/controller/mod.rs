@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use context::{Context, Shared, is_terminating};
-pub use kind::{CustomResource, Error, Kind, Outcome, Unreadable};
+pub use kind::{CustomResource, Error, Kind, Outcome, RelatedRoute, Unreadable};
 pub use queue::{Queue, Request};
 
 use crate::admin::Readiness;
@@ -264,7 +264,9 @@ impl Workers {
             };
             let requests: Vec<Request> = self.kinds.values().flat_map(|kind| kind.requests()).collect();
             tracing::info!(objects = requests.len(), why, "reconciling everything");
-            requests.into_iter().for_each(|request| self.shared.queue.add(request));
+            for request in requests {
+                self.shared.queue.add(request);
+            }
         }
     }
 }
@@ -274,9 +276,6 @@ fn is_owner<K: Kind>(api_version: &str, kind: &str) -> bool {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     kind == K::Object::kind(&()) && group == K::Object::group(&())
 }
-
-/// Finds the object that another one concerns, by its name.
-type RelatedRoute = fn(&DynamicObject) -> Option<String>;
 
 /// All resources of all kinds.
 type Resources = BTreeMap<ResourceType, Vec<(&'static str, RelatedRoute)>>;

@@ -57,7 +57,9 @@ impl State {
     /// Moves what is due to the queue; when the next one is.
     fn promote(&mut self, now: Instant) -> Option<Instant> {
         let due: Vec<Request> = self.delayed.iter().filter(|(_, at)| **at <= now).map(|(r, _)| r.clone()).collect();
-        due.into_iter().for_each(|request| self.add(request));
+        for request in due {
+            self.add(request);
+        }
         self.delayed.values().min().copied()
     }
 

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::api::{DynamicObject, ResourceExt};
+use kube::api::ResourceExt;
 use memcached_api::memcached::reason;
 use memcached_api::{Memcached, condition};
 use memcached_core::memcached::build::{Built, RESOURCES, build};
 use memcached_core::memcached::rule::Violation;
 use memcached_core::memcached::status::{RolloutStatus, StatusInput, status};
 use memcached_core::memcached::{Settings, validate_observed};
-use operator_kit::controller::{Context, Error, Kind, Outcome, Unreadable};
+use operator_kit::controller::{Context, Error, Kind, Outcome, RelatedRoute, Unreadable};
 use operator_kit::metrics::{GaugeFamily, Metrics};
 use operator_model::problem::{Class, Problem, class_of};
 use operator_model::resource::{CONTROLLER_REVISION, POD, ResourceType, Resources};
@@ -43,7 +43,7 @@ impl Kind for MemcachedKind {
     const UNREADABLE: &'static [Unreadable] =
         &[(condition::DEGRADED, true, reason::INVALID), (condition::READY, false, reason::NOT_READY)];
 
-    fn related(&self) -> Vec<(ResourceType, fn(&DynamicObject) -> Option<String>)> {
+    fn related(&self) -> Vec<(ResourceType, RelatedRoute)> {
         vec![(POD, observe::instance_of), (CONTROLLER_REVISION, observe::template_of)]
     }
 

@@ -12,6 +12,7 @@ const DEFAULT_DEADLINE: i32 = 600;
 
 /// The replicas in numbers, and whether they make progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own that the Deployment or a pod states")]
 pub struct RolloutStatus {
     /// How many there should be.
     pub desired: i32,
