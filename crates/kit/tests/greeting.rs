@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::config::KubeConfigOptions;
 use kube::{Api, Config};
 use operator_kit::shutdown::{self, Trigger};
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ impl Replica {
         let user = User::new(name).group("system:masters");
         let kubeconfig = cluster.kubeconfig_as(&user).unwrap();
         let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         let (stop, shutdown) = shutdown::channel();
         let identity = name.to_owned();
         let task = tokio::spawn(async move { greeting::run(config, &identity, shutdown).await.unwrap() });

@@ -73,7 +73,7 @@ async fn tls_on_11211_does_not_become_plaintext_at_the_next_change() {
     assert_eq!(server(&place.get("deployment", "sessions").unwrap())["args"], json!(args));
     for threads in [8, 2] {
         place.declare("sessions", with_threads(threads)).await;
-        let is_built = |d: &Value| server(d)["args"][5] == threads.to_string();
+        let is_built = |d: &Value| server(d)["args"][5].as_str() == Some(&threads.to_string());
         let built = place.eventually("deployment", "sessions", "a template of ours", is_built).await;
         let listeners = json!(["memcached", "-l", "notls:127.0.0.1:11213,*:11211,*:11212"]);
         assert_eq!(server(&built)["command"], listeners, "{threads}");

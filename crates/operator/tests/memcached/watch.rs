@@ -30,12 +30,12 @@ async fn without_its_definition_the_operator_is_not_ready_and_says_why() {
 
 /// A CRD of tomorrow knows what this version does not.
 fn accept_other_presets(arena: &Arena) {
-    let path = |version| {
+    let removal = |version| {
         let schema =
             "schema/openAPIV3Schema/properties/spec/properties/highAvailability/properties/antiAffinityPreset/enum";
         json!({"op": "remove", "path": format!("/spec/versions/{version}/{schema}")})
     };
-    let patch = json!([path(0), path(1)]).to_string();
+    let patch = json!([removal(0), removal(1)]).to_string();
     let definition = "crd/memcacheds.memcached.c5c3.io";
     arena.cluster.kubectl(&["patch", definition, "--type=json", "--patch", &patch]).unwrap();
 }
