@@ -33,13 +33,13 @@ async fn play(server: &mut ApiServer, script: Vec<Step>) {
     }
 }
 
-fn failure(code: u16, reason: &str) -> Option<(u16, Value)> {
+fn failure(code: u16, reason: &str) -> (u16, Value) {
     let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": reason, "reason": reason, "code": code});
-    Some((code, body))
+    (code, body)
 }
 
 fn absent() -> Step {
-    Step("GET", failure(404, "NotFound"))
+    Step("GET", Some(failure(404, "NotFound")))
 }
 
 fn owner() -> OwnerReference {
@@ -89,7 +89,7 @@ async fn writes_that_meet_others_or_a_busy_server_are_retried_in_silence() {
         (500, "InternalError", "APIServerUnavailable"),
         (503, "ServiceUnavailable", "APIServerUnavailable"),
     ] {
-        let problem = problem(vec![absent(), Step("PATCH", failure(code, words))]).await;
+        let problem = problem(vec![absent(), Step("PATCH", Some(failure(code, words)))]).await;
         assert_eq!((problem.reason, problem.class), (reason, Some(Class::Retry)), "{code}");
         assert!(problem.is_transient, "{code}");
     }
@@ -98,7 +98,7 @@ async fn writes_that_meet_others_or_a_busy_server_are_retried_in_silence() {
 #[tokio::test]
 async fn what_the_server_refuses_is_told_at_once() {
     for (code, words) in [(403, "exceeded quota"), (422, "Invalid")] {
-        let problem = problem(vec![absent(), Step("PATCH", failure(code, words))]).await;
+        let problem = problem(vec![absent(), Step("PATCH", Some(failure(code, words)))]).await;
         assert_eq!((problem.reason, problem.class), ("Refused", Some(Class::Retry)), "{code}");
         assert!(!problem.is_transient && problem.message.contains(words), "{}", problem.message);
     }
@@ -115,7 +115,7 @@ async fn taking_over_fields_that_somebody_changed_meanwhile_is_a_conflict() {
     let before = json!([{"manager": "before-us", "operation": "Update", "fieldsV1": {"f:metadata": {"f:name": {}}, "f:data": {"f:text": {}}}}]);
     let live = Step("GET", Some((200, object("hello", "5", &before))));
     // What the API server answers when the test of a JSON patch fails.
-    let problem = problem(vec![live, Step("PATCH", failure(422, "Invalid"))]).await;
+    let problem = problem(vec![live, Step("PATCH", Some(failure(422, "Invalid")))]).await;
     assert_eq!((problem.reason, problem.is_transient), ("Conflict", true));
 }
 
