@@ -1,6 +1,7 @@
 //! Who can reach a cache and should perhaps not.
 
 use k8s_openapi::api::networking::v1::NetworkPolicyPeer;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use memcached_api::memcached::reason;
 use memcached_api::memcached::spec::{ServiceType, TlsMode};
 use operator_model::range::Range;
@@ -53,8 +54,8 @@ fn is_everybody(peer: &NetworkPolicyPeer) -> bool {
         let is_whole = block.except.as_ref().is_none_or(Vec::is_empty);
         is_whole && Range::of(&block.cidr).is_some_and(|range| range.is_everything())
     });
-    let is_every_pod = namespace_selector.as_ref().is_some_and(|namespaces| *namespaces == Default::default())
-        && pod_selector.as_ref().is_none_or(|pods| *pods == Default::default());
+    let is_every_pod = namespace_selector.as_ref().is_some_and(|namespaces| *namespaces == LabelSelector::default())
+        && pod_selector.as_ref().is_none_or(|pods| *pods == LabelSelector::default());
     is_every_address || is_every_pod
 }
 
