@@ -100,8 +100,12 @@ fn knobs() -> Vec<bool> {
 /// What the changes of a row do: whether each of them changes the template. None for a row that nobody tries.
 #[allow(clippy::too_many_lines, reason = "a table: one row of the documentation, one arm")]
 fn tried(row: &str) -> Option<Vec<bool>> {
+    tried_beside_pods(row).or_else(|| tried_on_pods(row))
+}
+
+/// Rows that are not about the pods themselves.
+fn tried_beside_pods(row: &str) -> Option<Vec<bool>> {
     let autoscaling = json!({"autoscaling": {"enabled": true, "maxReplicas": 7}});
-    let contexts = |name: &str| json!({"security": {name: {"runAsNonRoot": true}}});
     let enabled = with_monitoring();
     Some(match row {
         "the operator's version" => vec![other_version()],
@@ -128,6 +132,15 @@ fn tried(row: &str) -> Option<Vec<bool>> {
         }
         "`workload.rollout`" => on_each(&[json!({"workload": {"rollout": {"minReadySeconds": 60}}})]),
         "`paused`" => on_each(&[json!({"paused": true})]),
+        _ => return None,
+    })
+}
+
+/// Rows that are.
+fn tried_on_pods(row: &str) -> Option<Vec<bool>> {
+    let contexts = |name: &str| json!({"security": {name: {"runAsNonRoot": true}}});
+    let enabled = with_monitoring();
+    Some(match row {
         "`image`, `version`" => on_each(&[json!({"image": "memcached:1.6.45"}), json!({"version": "1.6.45"})]),
         "`memcached.*`, `resources`, `extstore`" => on_each(&[
             json!({"memcached": {"threads": 8}}),

@@ -36,17 +36,17 @@ pub struct ClientService {
     /// Annotations of the second Service: how most clouds are told to keep a load balancer internal.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// The class of the load balancer. Only with type LoadBalancer, and not changed later.
+    /// The class of the load balancer. Only with type `LoadBalancer`, and not changed later.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     pub load_balancer_class: Option<String>,
     /// The addresses that may connect through the load balancer, as ranges (`10.0.0.0/8`); every one if empty. Only with
-    /// type LoadBalancer, and only where the load balancer supports it.
+    /// type `LoadBalancer`, and only where the load balancer supports it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     pub load_balancer_source_ranges: Vec<String>,
     /// `Local` keeps the client's address and leaves out nodes without a server; `Cluster` is Kubernetes' default. Only
-    /// with type NodePort or LoadBalancer.
+    /// with type `NodePort` or `LoadBalancer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external_traffic_policy: Option<TrafficPolicy>,
     /// `Local` connects pods to a server on their own node only; `Cluster` is Kubernetes' default.

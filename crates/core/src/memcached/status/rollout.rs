@@ -25,10 +25,9 @@ pub struct RolloutStatus {
     pub failure: Option<Failure>,
     /// There is a Deployment.
     exists: bool,
-    /// The Deployment controller has seen this rollout end well.
-    is_complete: bool,
-    /// A pod is on its way to be ready for the first time, and in time.
-    is_starting: bool,
+    /// The Deployment controller has not seen this rollout end well, or a pod is on its way to be ready, and in time. A
+    /// rollout that has ended well is under way no more: a server that is lost later is none.
+    is_under_way: bool,
     /// What the scheduler says of a pod that it may yet find a node for.
     pending: Option<String>,
     /// When a pod that is starting now has had its time.
@@ -53,7 +52,7 @@ impl RolloutStatus {
             is_current: status.observed_generation >= deployment.metadata.generation
                 && input.replicas.is_none_or(|desired| declared == Some(desired)),
             exists: true,
-            is_complete: progress_reason(&conditions) == Some("NewReplicaSetAvailable"),
+            is_under_way: progress_reason(&conditions) != Some("NewReplicaSetAvailable"),
             ..Self::default()
         };
         let deadline = deadline(deployment);
@@ -78,7 +77,7 @@ impl RolloutStatus {
             let is_in_time = due.is_none_or(|due| now < due);
             let unschedulable = scheduling_failure(pod);
             if is_in_time {
-                self.is_starting = true;
+                self.is_under_way = true;
                 self.recheck_at = self.recheck_at.into_iter().chain(due).min();
                 self.pending = self.pending.take().or(unschedulable.map(|failure| failure.message));
             } else {
@@ -117,9 +116,7 @@ impl RolloutStatus {
             more if more > 1 => return Some(format!("waiting for {more} old pods to terminate")),
             _ => {}
         }
-        // A rollout that has ended well is under way no more: a server that is lost later is none.
-        let is_under_way = !self.is_complete || self.is_starting;
-        (ready < desired && is_under_way).then(|| format!("{self}{pending}"))
+        (ready < desired && self.is_under_way).then(|| format!("{self}{pending}"))
     }
 
     /// When the status may change although nothing else does: a pod that is starting has had its time then.

@@ -28,12 +28,12 @@ fn deployment(counts: (i32, i32, i32), reason: &str) -> Deployment {
     .unwrap()
 }
 
-fn pod(status: Value) -> Pod {
+fn pod(status: &Value) -> Pod {
     let metadata = json!({"name": "sessions-abc", "creationTimestamp": CREATED});
     serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
 }
 
-fn container(name: &str, state: Value) -> Value {
+fn container(name: &str, state: &Value) -> Value {
     json!({"name": name, "image": "memcached:9", "imageID": "", "ready": false, "restartCount": 0, "state": state})
 }
 
@@ -44,14 +44,14 @@ fn waiting(reason: &str) -> Value {
 fn unschedulable() -> Pod {
     let message = "0/3 nodes are available: 3 Insufficient memory.";
     let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message});
-    pod(json!({"phase": "Pending", "conditions": [condition]}))
+    pod(&json!({"phase": "Pending", "conditions": [condition]}))
 }
 
 /// A pod whose containers run since it was created, and that is not ready since `since`.
 fn not_ready(since: &str) -> Pod {
     let ready = json!({"type": "Ready", "status": "False", "lastTransitionTime": since});
-    let running = container("memcached", json!({"running": {"startedAt": "2026-01-01T00:00:05Z"}}));
-    pod(json!({"conditions": [ready], "containerStatuses": [running]}))
+    let running = container("memcached", &json!({"running": {"startedAt": "2026-01-01T00:00:05Z"}}));
+    pod(&json!({"conditions": [ready], "containerStatuses": [running]}))
 }
 
 fn seen(deployment: Deployment, pods: Vec<Pod>, now: Timestamp) -> MemcachedStatus {
@@ -90,7 +90,7 @@ fn a_container_that_cannot_start_is_no_progress() {
         ("CrashLoopBackOff", FailureKind::CrashLoop),
     ] {
         for list in ["containerStatuses", "initContainerStatuses"] {
-            let pods = vec![pod(json!({list: [container("memcached", waiting(reason))]}))];
+            let pods = vec![pod(&json!({list: [container("memcached", &waiting(reason))]}))];
             let rolling = deployment((4, 1, 3), "ReplicaSetUpdated");
             assert_eq!(failure(rolling.clone(), pods.clone(), after(5)), Some(kind), "{list} {reason}");
             let status = seen(rolling, pods, after(5));
@@ -100,13 +100,13 @@ fn a_container_that_cannot_start_is_no_progress() {
             assert!(degraded.0 == "True" && degraded.1.contains(&words), "{}", degraded.1);
         }
     }
-    let creating = pod(json!({"containerStatuses": [container("memcached", waiting("ContainerCreating"))]}));
+    let creating = pod(&json!({"containerStatuses": [container("memcached", &waiting("ContainerCreating"))]}));
     assert_eq!(failure(deployment((3, 3, 0), "ReplicaSetUpdated"), vec![creating], after(5)), None);
 }
 
 #[test]
 fn a_terminating_pod_fails_nobody() {
-    let mut ending = pod(json!({"containerStatuses": [container("memcached", waiting("CrashLoopBackOff"))]}));
+    let mut ending = pod(&json!({"containerStatuses": [container("memcached", &waiting("CrashLoopBackOff"))]}));
     ending.metadata.deletion_timestamp = ending.metadata.creation_timestamp.clone();
     assert_eq!(failure(deployment((3, 3, 2), "ReplicaSetUpdated"), vec![ending], after(5)), None);
 }
@@ -115,7 +115,7 @@ fn a_terminating_pod_fails_nobody() {
 fn a_corrected_change_is_progress_again() {
     let mut corrected = deployment((4, 1, 3), "ProgressDeadlineExceeded");
     corrected.metadata.generation = Some(8);
-    let pods = vec![pod(json!({"containerStatuses": [container("memcached", waiting("ImagePullBackOff"))]}))];
+    let pods = vec![pod(&json!({"containerStatuses": [container("memcached", &waiting("ImagePullBackOff"))]}))];
     let status = seen(corrected, pods, after(500));
     let waiting = "waiting for the Deployment controller to observe the change";
     assert_eq!(told(&status), [("True", waiting), ("False", "no failure observed")]);
