@@ -68,20 +68,6 @@ subjects:
   namespace: {{ .Release.Namespace }}
 {{- end }}
 
-{{/* Which namespaces the webhooks are asked about. */}}
-{{- define "memcached-operator.webhookScope" -}}
-{{- with .Values.watchNamespaces -}}
-namespaceSelector:
-  matchExpressions:
-  - key: kubernetes.io/metadata.name
-    operator: In
-    values:
-    {{- toYaml . | nindent 4 }}
-{{- else -}}
-namespaceSelector: {}
-{{- end }}
-{{- end }}
-
 {{/* Values that contradict each other; what a single value may be is in values.schema.json. */}}
 {{- define "memcached-operator.check" -}}
 {{- if and (gt (int .Values.replicaCount) 1) (not .Values.leaderElection.enabled) }}

@@ -4,6 +4,7 @@
 
 #![deny(missing_docs)]
 
+pub mod admission;
 pub mod condition;
 pub mod crd;
 pub mod label;

@@ -74,14 +74,25 @@ pub struct Operator {
     /// The Service through which the API server reaches them, in the operator's namespace
     #[arg(long, default_value = "memcached-operator-webhook")]
     pub webhook_service: String,
-    /// The webhook configurations (mutating and validating, of one name) that are told whom to trust
+    /// The address by which the API server reaches them instead, like https://example.org:9443, for an operator that
+    /// runs outside of the cluster
+    #[arg(long)]
+    pub webhook_url: Option<String>,
+    /// The webhook configurations (mutating and validating, of one name) that the operator registers its webhooks in,
+    /// once it serves them; empty where somebody else registers them, for example OLM
     #[arg(long, default_value = "memcached-operator")]
     pub webhook_configuration: String,
+    /// What the API server does with changes of caches while no replica answers
+    #[arg(long, value_enum, default_value_t = FailurePolicy::Fail)]
+    pub webhook_failure_policy: FailurePolicy,
+    /// How long the API server waits for an answer, in seconds
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=30))]
+    pub webhook_timeout_seconds: u8,
     /// The Secret with the certificates that the operator makes and renews by itself, in its own namespace
     #[arg(long, default_value = "memcached-operator-webhook-cert")]
     pub webhook_secret: String,
-    /// A directory with tls.crt and tls.key to use instead, for example mounted from cert-manager; reloaded when they
-    /// change. Whoever puts them there also tells the API server whom to trust
+    /// A directory with tls.crt, tls.key and ca.crt to use instead, for example mounted from cert-manager; read again
+    /// when they change
     #[arg(long)]
     pub webhook_cert_dir: Option<PathBuf>,
     /// What runs the pods of caches that do not say it
@@ -99,6 +110,24 @@ pub struct Operator {
     /// How logs are written
     #[arg(long, value_enum, default_value_t = LogFormat::Human)]
     pub log_format: LogFormat,
+}
+
+/// What the API server does when a webhook does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum FailurePolicy {
+    Fail,
+    Ignore,
+}
+
+impl FailurePolicy {
+    /// As Kubernetes spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fail => "Fail",
+            Self::Ignore => "Ignore",
+        }
+    }
 }
 
 /// What can run the pods of a cache in this version.

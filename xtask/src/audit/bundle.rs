@@ -143,6 +143,10 @@ fn check_webhooks(csv: &Value) -> Vec<String> {
         if !ports.any(|port| port.get("name") == webhook.get("targetPort")) {
             complaints.push(format!("webhook {name} has a port that the Deployment lacks"));
         }
+        let mut arguments = list(deployment, "/spec/template/spec/containers/0/args");
+        if !arguments.any(|argument| argument == "--webhook-configuration=") {
+            complaints.push(format!("webhook {name} would be registered by the operator too"));
+        }
         if !text(webhook, "/webhookPath").starts_with('/') || list(webhook, "/rules").next().is_none() {
             complaints.push(format!("webhook {name} has no path or no rules"));
         }
@@ -164,12 +168,14 @@ mod tests {
 
     #[test]
     fn every_kind_of_mistake_is_found() {
-        let mistakes: [(&str, Value, &str); 7] = [
+        let arguments = "/spec/install/spec/deployments/0/spec/template/spec/containers/0/args";
+        let mistakes: [(&str, Value, &str); 8] = [
             ("/metadata/name", json!("memcached-operator.v9"), "does not end with the version"),
             ("/metadata/annotations/capabilities", json!("Perfect"), "no level of capability"),
             ("/metadata/annotations/alm-examples", json!("[]"), "has no example"),
             ("/spec/provider/name", json!(""), "/spec/provider/name is missing"),
             ("/spec/installModes", json!([]), "not all four"),
+            (arguments, json!([]), "would be registered by the operator too"),
             ("/spec/webhookdefinitions/0/targetPort", json!("nowhere"), "a port that the Deployment lacks"),
             ("/spec/customresourcedefinitions/owned/0/specDescriptors/0/path", json!("spec.no"), "does not exist"),
         ];

@@ -1,5 +1,6 @@
 //! The ClusterServiceVersion: the Deployment, rights and webhooks of config/, in OLM's words.
 
+use memcached_api::admission;
 use serde_json::{Map, Value, json};
 
 use super::descriptor;
@@ -77,7 +78,7 @@ fn spec(repository: &Repository, deployment: &Value) -> Result<Value> {
                 "clusterPermissions": [permissions(repository, &[("metrics", "ClusterRole", "memcached-operator-metrics-auth")])?],
             },
         },
-        "webhookdefinitions": webhooks(repository)?,
+        "webhookdefinitions": webhooks(),
     }))
 }
 
@@ -114,7 +115,9 @@ fn deployment(repository: &Repository) -> Result<Value> {
     let manifests = manifest::read(repository, "config/manager/manager.yaml")?;
     let mut spec = manifest::find(&manifests, "Deployment", NAME)?.object.get("spec").cloned().unwrap_or_default();
     if let Some(Value::Object(container)) = spec.pointer_mut("/template/spec/containers/0") {
-        container.insert("args".into(), json!([format!("--webhook-cert-dir={CERTIFICATES}")]));
+        // OLM registers the webhooks: an empty name keeps the operator from doing it a second time.
+        let arguments = [format!("--webhook-cert-dir={CERTIFICATES}"), "--webhook-configuration=".into()];
+        container.insert("args".into(), json!(arguments));
         if let Some(Value::Array(env)) = container.get_mut("env") {
             let targets = json!({"fieldRef": {"fieldPath": "metadata.annotations['olm.targetNamespaces']"}});
             env.push(json!({"name": "WATCH_NAMESPACES", "valueFrom": targets}));
@@ -123,43 +126,30 @@ fn deployment(repository: &Repository) -> Result<Value> {
     Ok(spec)
 }
 
-/// The webhooks of config/webhook. OLM has no match conditions: the operator is asked more often, and answers the same.
-fn webhooks(repository: &Repository) -> Result<Vec<Value>> {
-    let manifests = manifest::read(repository, "config/webhook/webhook.yaml")?;
-    let mut definitions = Vec::new();
-    for (kind, type_) in [
-        ("MutatingWebhookConfiguration", "MutatingAdmissionWebhook"),
-        ("ValidatingWebhookConfiguration", "ValidatingAdmissionWebhook"),
-    ] {
-        let configuration = &manifest::find(&manifests, kind, NAME)?.object;
-        let webhooks = configuration.get("webhooks").and_then(Value::as_array);
-        for webhook in webhooks.into_iter().flatten().filter_map(Value::as_object) {
-            definitions.push(definition(webhook, type_));
-        }
-    }
-    Ok(definitions)
+/// The webhooks. OLM registers them under names of its own, and has no match conditions: the operator is asked more
+/// often, and lets the same pass.
+fn webhooks() -> Vec<Value> {
+    let all = [
+        (admission::mutating(), "MutatingAdmissionWebhook", admission::MUTATE),
+        (admission::validating(), "ValidatingAdmissionWebhook", admission::VALIDATE),
+    ];
+    let fields = |webhook: Value| webhook.as_object().cloned().unwrap_or_default();
+    all.into_iter().map(|(webhook, type_, path)| definition(&fields(webhook), type_, path)).collect()
 }
 
-fn definition(webhook: &Map<String, Value>, type_: &str) -> Value {
-    let kept = [
-        "admissionReviewVersions",
-        "failurePolicy",
-        "matchPolicy",
-        "reinvocationPolicy",
-        "rules",
-        "sideEffects",
-        "timeoutSeconds",
-    ];
+fn definition(webhook: &Map<String, Value>, type_: &str, path: &str) -> Value {
+    let kept = ["admissionReviewVersions", "matchPolicy", "reinvocationPolicy", "rules", "sideEffects"];
     let mut definition: Map<String, Value> =
         kept.iter().filter_map(|key| Some(((*key).to_owned(), webhook.get(*key)?.clone()))).collect();
-    let path = webhook.get("clientConfig").and_then(|client| client.pointer("/service/path"));
     for (key, value) in [
         ("type", json!(type_)),
         ("generateName", webhook.get("name").cloned().unwrap_or_default()),
         ("deploymentName", json!(NAME)),
         ("containerPort", json!(443)),
         ("targetPort", json!("webhook")),
-        ("webhookPath", path.cloned().unwrap_or_default()),
+        ("webhookPath", json!(path)),
+        ("failurePolicy", json!("Fail")),
+        ("timeoutSeconds", json!(5)),
     ] {
         definition.insert(key.into(), value);
     }

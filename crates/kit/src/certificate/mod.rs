@@ -1,19 +1,23 @@
 //! The certificate that webhooks are served with: kept by the operator itself, or mounted by somebody else.
 //!
 //! Kept by the operator: an authority and a serving certificate in one Secret that all replicas share. Each serves what
-//! is in it; the leader renews it and tells the API server whom to trust, in an order in which no request is refused.
+//! is in it; the leader renews it. Mounted: a directory that somebody else keeps. Either way the leader registers the
+//! webhooks with the authority to trust, once they are served, and in an order in which no request is refused.
 
-mod bundle;
 mod keeper;
 mod material;
+mod mount;
 mod plan;
 #[cfg(test)]
 mod plan_test;
+mod registration;
+mod state;
 mod trust;
+mod turn;
 mod x509;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,15 +26,17 @@ use axum_server::tls_rustls::RustlsConfig;
 use jiff::Timestamp;
 use kube::Client;
 
-pub use bundle::Configuration;
-pub use keeper::CertificateError;
 pub use material::{Material, Unsound};
 pub use plan::{Facts, Signer, Step, plan};
+pub use registration::{Configuration, Registration};
+pub use turn::CertificateError;
 
-use crate::admin::{Certificate, TlsError, blank_config};
+use crate::admin::{TlsError, blank_config};
 use crate::lease::Leadership;
 use crate::shutdown::Shutdown;
 use keeper::Keeper;
+use mount::Mount;
+use state::State;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -61,11 +67,15 @@ pub struct Times {
     pub settle: Duration,
     /// How long an authority is trusted after another has signed the serving certificate.
     pub overlap: Duration,
+    /// How long after a replica is ready the API server surely reaches it: the kubelet has to ask, and nodes have to
+    /// learn the way. Webhooks that fail closed are not registered before.
+    pub reach: Duration,
 }
 
 impl Default for Times {
     fn default() -> Self {
-        Self { serving: 90 * DAY, authority: 3652 * DAY, settle: Duration::from_secs(60), overlap: DAY }
+        let (settle, reach) = (Duration::from_secs(60), Duration::from_secs(4));
+        Self { serving: 90 * DAY, authority: 3652 * DAY, settle, overlap: DAY, reach }
     }
 }
 
@@ -83,11 +93,28 @@ pub struct SelfManaged {
     pub labels: BTreeMap<String, String>,
     /// The host names that the webhook is called by: `<service>.<namespace>.svc`.
     pub names: Vec<String>,
-    /// Where the API server is told whom to trust; one that does not exist is waited for.
-    pub configurations: Vec<Configuration>,
+    /// The webhooks that the API server is told to call.
+    pub registrations: Vec<Registration>,
     /// As whom fields are written.
     pub manager: String,
     /// How long everything lasts.
+    pub times: Times,
+}
+
+/// Certificates in a directory that somebody else keeps: `tls.crt`, `tls.key` and, for registrations, `ca.crt`.
+///
+/// It takes the rights `list`, `watch` and `patch` on the configurations; without registrations none.
+#[derive(Debug, Clone)]
+pub struct Mounted {
+    /// The directory.
+    pub directory: PathBuf,
+    /// The host name that the webhook is called by.
+    pub host: String,
+    /// The webhooks that the API server is told to call; none where somebody else tells it.
+    pub registrations: Vec<Registration>,
+    /// As whom fields are written.
+    pub manager: String,
+    /// How long others get to follow.
     pub times: Times,
 }
 
@@ -99,7 +126,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Whether there is a certificate and, if we keep it ourselves, the API server has been told to trust it.
+    /// Whether there is a certificate, and nobody is told to call us who would not trust it.
     pub fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::Relaxed)
     }
@@ -119,15 +146,19 @@ pub fn self_managed(
     shutdown: Shutdown,
 ) -> Result<Serving, TlsError> {
     let serving = Serving { tls: RustlsConfig::from_config(Arc::new(blank_config()?)), is_ready: Arc::default() };
-    let (tls, is_ready) = (serving.tls(), Arc::clone(&serving.is_ready));
-    Keeper::start(config, client, leadership, tls, is_ready, shutdown);
+    let state = State::new(Arc::clone(&serving.is_ready), config.times.reach);
+    Keeper::start(config, client, leadership, serving.tls(), state, shutdown);
     Ok(serving)
 }
 
-/// A certificate in the files `tls.crt` and `tls.key` of a directory, read again when they change, until the shutdown.
+/// A certificate in the files of a directory, read again when they change, until the shutdown.
 ///
-/// Whoever mounts them tells the API server whom to trust. Has to be called within a tokio runtime.
-pub fn mounted(directory: &Path, shutdown: Shutdown) -> Result<Serving, TlsError> {
-    let files = Certificate::Files { certificate: directory.join("tls.crt"), key: directory.join("tls.key") };
-    Ok(Serving { tls: files.serve(shutdown)?, is_ready: Arc::new(AtomicBool::new(true)) })
+/// Only the leader writes. Has to be called within a tokio runtime.
+pub fn mounted(
+    config: Mounted,
+    client: Client,
+    leadership: Leadership,
+    shutdown: Shutdown,
+) -> Result<Serving, TlsError> {
+    Mount::start(config, client, leadership, shutdown)
 }

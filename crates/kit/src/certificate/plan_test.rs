@@ -184,7 +184,8 @@ fn no_call_is_refused_with_any_times() {
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     for (serving, authority, overlap) in [(600, 1200, 30), (600, 700, 300), (600, 6000, 5000), (60 * 24, 600, 60)] {
         let (serving, authority) = (minutes(serving), minutes(authority));
-        let times = Times { serving, authority, settle: minutes(5), overlap: minutes(overlap) };
+        let (settle, overlap) = (minutes(5), minutes(overlap));
+        let times = Times { serving, authority, settle, overlap, ..Times::default() };
         let mut fleet = Fleet::new(times);
         fleet.run(start() + 6 * authority);
         assert!(fleet.steps.iter().filter(|step| **step == Step::RenewAuthority).count() >= 5, "{:?}", fleet.steps);

@@ -42,17 +42,19 @@ impl Certificate {
         blocks.map(Self::read).collect()
     }
 
+    /// The certificates in a text that people may have written notes into (RFC 7468, 5.2); none if one makes no sense.
+    pub(crate) fn read_annotated(text: &str) -> Option<Vec<Self>> {
+        let blocks = text.split_inclusive(END).filter_map(|part| part.get(part.find(BEGIN)?..));
+        blocks.map(Self::read).collect()
+    }
+
     fn read(block: &str) -> Option<Self> {
         if !block.starts_with(BEGIN) || !block.ends_with(END) {
             return None;
         }
         let der = CertificateDer::from_pem_slice(block.as_bytes()).ok()?;
         let (rest, parsed) = parse_x509_certificate(&der).ok()?;
-        let seconds = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
-        let validity = Validity {
-            not_before: seconds(parsed.validity().not_before)?,
-            not_after: seconds(parsed.validity().not_after)?,
-        };
+        let validity = validity(&parsed)?;
         let (names, is_authority, is_whole) = (names(&parsed), parsed.is_ca(), rest.is_empty());
         is_whole.then(|| Self { pem: format!("{block}\n"), der: der.clone(), validity, names, is_authority })
     }
@@ -72,6 +74,18 @@ impl Certificate {
         parse_x509_certificate(&self.der)
             .is_ok_and(|(_, parsed)| parsed.public_key().raw == key.subject_public_key_info())
     }
+}
+
+/// Until when a certificate is good.
+pub(crate) fn expiry(der: &CertificateDer<'_>) -> Option<Timestamp> {
+    let (_, parsed) = parse_x509_certificate(der).ok()?;
+    validity(&parsed).map(|validity| validity.not_after)
+}
+
+fn validity(parsed: &X509Certificate<'_>) -> Option<Validity> {
+    let seconds = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
+    let (not_before, not_after) = (parsed.validity().not_before, parsed.validity().not_after);
+    Some(Validity { not_before: seconds(not_before)?, not_after: seconds(not_after)? })
 }
 
 /// The host names and addresses it is for.

@@ -15,6 +15,7 @@ use kube::api::DynamicObject;
 use kube::core::admission::AdmissionRequest;
 
 pub use answer::{Answer, Cause, CauseReason};
+pub use kube::core::admission::Operation;
 
 use crate::admin::{AdminError, BindAddress, Server, start};
 use crate::certificate::Serving;

@@ -1,6 +1,7 @@
 //! A control plane that all tests share, and for each of them a namespace with webhooks of its own.
 
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::sync::{Arc, Weak};
 
 use k8s_openapi::ByteString;
@@ -28,10 +29,25 @@ pub struct Stage {
     pub namespace: Namespace,
     pub admin: Client,
     pub cluster: Arc<ControlPlane>,
+    /// Where the replicas of this test serve.
+    pub ports: Vec<u16>,
 }
 
 impl Stage {
+    /// For one replica, with a configuration that has no entries, as packages ship it.
     pub async fn new(prefix: &str) -> Self {
+        Self::with_replicas(prefix, 1).await
+    }
+
+    /// The same for so many.
+    pub async fn with_replicas(prefix: &str, replicas: usize) -> Self {
+        let stage = Self::unshipped(prefix, replicas).await;
+        stage.ship().await;
+        stage
+    }
+
+    /// For so many replicas, with no configuration yet.
+    pub async fn unshipped(prefix: &str, replicas: usize) -> Self {
         static SHARED: Mutex<Weak<ControlPlane>> = Mutex::const_new(Weak::new());
         let mut shared = SHARED.lock().await;
         let cluster = match shared.upgrade() {
@@ -41,7 +57,9 @@ impl Stage {
         *shared = Arc::downgrade(&cluster);
         drop(shared);
         let (namespace, admin) = (cluster.namespace(prefix).await.unwrap(), cluster.client().await.unwrap());
-        let stage = Self { namespace, admin, cluster };
+        let listeners: Vec<_> = (0..replicas).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let ports = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
+        let stage = Self { namespace, admin, cluster, ports };
         stage.grant().await;
         stage
     }
@@ -54,14 +72,7 @@ impl Stage {
     /// Exactly the rights that keeping certificates takes, and no others.
     async fn grant(&self) {
         let name = self.name();
-        let role: ClusterRole = object(json!({"metadata": {"name": name}, "rules": [
-            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
-            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET],
-             "verbs": ["get", "list", "watch", "update"]},
-            {"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": [name],
-             "resources": ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
-             "verbs": ["list", "watch", "patch"]},
-        ]}));
+        let role: ClusterRole = object(json!({"metadata": {"name": name}, "rules": self.rules(true)}));
         let binding: ClusterRoleBinding = object(json!({
             "metadata": {"name": name},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
@@ -69,6 +80,28 @@ impl Stage {
         }));
         Api::all(self.admin.clone()).create(&PostParams::default(), &role).await.unwrap();
         Api::all(self.admin.clone()).create(&PostParams::default(), &binding).await.unwrap();
+    }
+
+    fn rules(&self, has_secrets: bool) -> Value {
+        let secrets = [
+            json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}),
+            json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET],
+                   "verbs": ["get", "list", "watch", "update"]}),
+        ];
+        let configurations = json!({
+            "apiGroups": ["admissionregistration.k8s.io"], "resourceNames": [self.name()],
+            "resources": ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
+            "verbs": ["list", "watch", "patch"],
+        });
+        let secrets = secrets.into_iter().filter(|_| has_secrets);
+        secrets.chain([configurations]).collect()
+    }
+
+    /// Takes the rights on Secrets away, or gives them back.
+    pub async fn allow_secrets(&self, is_allowed: bool) {
+        let roles: Api<ClusterRole> = Api::all(self.admin.clone());
+        let patch = Patch::Merge(json!({"rules": self.rules(is_allowed)}));
+        roles.patch(self.name(), &PatchParams::default(), &patch).await.unwrap();
     }
 
     fn user(&self) -> User {
@@ -87,33 +120,55 @@ impl Stage {
         writes.map(|r| format!("{} {} {}", r.verb, r.resource, r.name)).collect()
     }
 
-    fn webhooks(&self, ports: &[u16], path: &str, bundle: Option<&str>) -> Value {
-        let bundle = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
+    /// The entries for all replicas of this test.
+    pub fn webhooks(&self, path: &str) -> Vec<Value> {
         let webhook = |port: &u16| {
             json!({
                 "name": format!("port-{port}.example.com"),
-                "clientConfig": {"url": format!("https://127.0.0.1:{port}{path}"), "caBundle": bundle},
+                "clientConfig": {"url": format!("https://127.0.0.1:{port}{path}")},
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
-                           "resources": ["configmaps"]}],
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.name()}},
-                "objectSelector": {"matchLabels": {"reviewed": "yes"}},
+                           "resources": ["configmaps"], "scope": "Namespaced"}],
+                "matchConditions": [
+                    {"name": "namespace", "expression": format!("request.namespace == '{}'", self.name())},
+                    {"name": "reviewed", "expression": "has(object.metadata.labels) && 'reviewed' in object.metadata.labels"},
+                ],
                 "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 5,
             })
         };
-        let webhooks: Vec<_> = ports.iter().map(webhook).collect();
-        json!({"metadata": {"name": self.name()}, "webhooks": webhooks})
+        self.ports.iter().map(webhook).collect()
     }
 
-    /// Has the API server ask all of these ports about every object.
-    pub async fn validate_at(&self, ports: &[u16], bundle: Option<&str>) {
-        let wanted: ValidatingWebhookConfiguration = object(self.webhooks(ports, "/validate", bundle));
-        self.validating().create(&PostParams::default(), &wanted).await.unwrap();
+    /// Installs the configuration as a package does: without entries.
+    pub async fn ship(&self) {
+        let shipped: ValidatingWebhookConfiguration = object(json!({"metadata": {"name": self.name()}}));
+        self.validating().create(&PostParams::default(), &shipped).await.unwrap();
     }
 
-    /// Has the API server let this port change every object.
-    pub async fn mutate_at(&self, port: u16) {
-        let wanted: MutatingWebhookConfiguration = object(self.webhooks(&[port], "/mutate", None));
-        Api::all(self.admin.clone()).create(&PostParams::default(), &wanted).await.unwrap();
+    /// The same, for changes.
+    pub async fn ship_mutating(&self) {
+        let shipped: MutatingWebhookConfiguration = object(json!({"metadata": {"name": self.name()}}));
+        Api::all(self.admin.clone()).create(&PostParams::default(), &shipped).await.unwrap();
+    }
+
+    /// Installs the configuration with the entries that an earlier replica has applied.
+    pub async fn ship_registered(&self, bundle: &str) {
+        self.ship().await;
+        let mut webhooks = self.webhooks("/validate");
+        for webhook in &mut webhooks {
+            webhook["clientConfig"]["caBundle"] = json!(ByteString(bundle.as_bytes().to_vec()));
+        }
+        let desired = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": self.name()}, "webhooks": webhooks,
+        });
+        self.validating().patch(self.name(), &PatchParams::apply("kit"), &Patch::Apply(desired)).await.unwrap();
+    }
+
+    /// The entries as they are.
+    pub async fn entries(&self) -> Vec<Value> {
+        let live = self.validating().get(self.name()).await.unwrap();
+        let entries = live.webhooks.unwrap_or_default();
+        entries.iter().map(|entry| serde_json::to_value(entry).unwrap()).collect()
     }
 
     pub fn validating(&self) -> Api<ValidatingWebhookConfiguration> {
@@ -126,18 +181,24 @@ impl Stage {
 
     /// The bundle of the first webhook.
     pub async fn bundle(&self) -> Option<String> {
-        let webhooks = self.validating().get(self.name()).await.unwrap().webhooks.unwrap();
-        let bundle = webhooks[0].client_config.ca_bundle.clone()?;
+        let webhooks = self.validating().get(self.name()).await.unwrap().webhooks.unwrap_or_default();
+        let bundle = webhooks.first()?.client_config.ca_bundle.clone()?;
         Some(String::from_utf8(bundle.0).unwrap())
     }
 
     /// Replaces the first webhook's bundle, as somebody with `kubectl edit` would.
     pub async fn edit_bundle(&self, bundle: Option<&str>) {
         let value = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
-        let patch: json_patch::Patch =
-            object(json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value}]));
+        self.edit("/clientConfig/caBundle", json!(value)).await;
+    }
+
+    /// Sets a field of the first entry in the same way.
+    pub async fn edit(&self, field: &str, value: Value) {
+        let path = format!("/webhooks/0{field}");
+        let patch: json_patch::Patch = object(json!([{"op": "add", "path": path, "value": value}]));
         let patch: Patch<()> = Patch::Json(patch);
-        self.validating().patch(self.name(), &PatchParams::default(), &patch).await.unwrap();
+        let params = PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
+        self.validating().patch(self.name(), &params, &patch).await.unwrap();
     }
 
     /// Waits for a bundle as it should be.

@@ -6,6 +6,7 @@ mod harness;
 mod load;
 mod malformed;
 mod mounted;
+mod register;
 mod repair;
 mod replica;
 mod review;

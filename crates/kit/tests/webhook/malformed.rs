@@ -80,8 +80,6 @@ fn hang_up(port: u16, bundle: &str) {
 async fn nonsense_is_turned_away_and_the_server_goes_on() {
     let stage = Stage::new("malformed").await;
     let replica = Replica::start(&stage, Leadership::always()).await;
-    stage.validate_at(&[replica.port()], None).await;
-    replica.ready().await;
     stage.in_force().await;
     let (port, bundle) = (replica.port(), stage.bundle().await.unwrap());
     let client = caller(port, &bundle);

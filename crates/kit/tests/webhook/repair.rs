@@ -14,8 +14,6 @@ use crate::replica::{Replica, TIMES, follower};
 async fn staged(prefix: &str) -> (Arc<Stage>, Replica) {
     let stage = Arc::new(Stage::new(prefix).await);
     let replica = Replica::start(&stage, Leadership::always()).await;
-    stage.validate_at(&[replica.port()], None).await;
-    replica.ready().await;
     stage.in_force().await;
     (stage, replica)
 }
@@ -49,13 +47,12 @@ async fn a_lost_or_spoilt_secret_comes_back_as_it_was_and_no_request_fails() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spoilt_secret_that_nobody_remembers_is_replaced() {
-    let stage = Stage::new("spoilt").await;
+    let stage = Stage::with_replicas("spoilt", 2).await;
     let mut spoilt = stranger().data();
     spoilt.insert("tls.key".to_owned(), ByteString(b"nonsense".to_vec()));
     stage.keep(spoilt).await;
-    let (waiting, _idle) = follower(&stage).await;
-    stage.validate_at(&[waiting.port()], None).await;
-    let replica = Replica::start(&stage, Leadership::always()).await;
+    let (waiting, _idle) = follower(&stage, 0).await;
+    let replica = Replica::start_nth(&stage, 1, Leadership::always()).await;
     replica.ready().await;
     waiting.ready().await;
     stage.in_force().await;
@@ -76,12 +73,12 @@ async fn an_edited_bundle_is_repaired() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_is_waited_for() {
-    let stage = Stage::new("absent").await;
+    let stage = Stage::unshipped("absent", 1).await;
     let replica = Replica::start(&stage, Leadership::always()).await;
     replica.ready().await;
     let kept = stage.secret_is("there", |_| true).await;
     for _ in 0..2 {
-        stage.validate_at(&[replica.port()], None).await;
+        stage.ship().await;
         stage.bundle_is("ours", |bundle| bundle == kept.bundle).await;
         stage.in_force().await;
         stage.validating().delete(stage.name(), &DeleteParams::default()).await.unwrap();
@@ -90,9 +87,9 @@ async fn a_configuration_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_is_not_ready_before_the_api_server_can_call_it() {
-    let stage = Stage::new("unready").await;
-    let (replica, _idle) = follower(&stage).await;
-    stage.validate_at(&[replica.port()], None).await;
+    let stage = Stage::unshipped("unready", 1).await;
+    stage.ship_registered(&stranger().bundle()).await;
+    let (replica, _idle) = follower(&stage, 0).await;
     // It has made the Secret, serves with it, and may not write the bundle.
     let kept = stage.secret_is("there", |_| true).await;
     let serves = async || crate::load::call(replica.port(), &kept.bundle).await;

@@ -1,9 +1,10 @@
 //! A replica of an operator: its webhook server, on a port of its own, in this process.
 
+use std::path::Path;
 use std::time::Duration;
 
 use kube::Client;
-use operator_kit::certificate::{self, Configuration, SelfManaged, Serving, Times};
+use operator_kit::certificate::{self, Configuration, Mounted, Registration, SelfManaged, Serving, Times};
 use operator_kit::lease::{self, Election, Leadership, LeaseConfig};
 use operator_kit::metrics::Metrics;
 use operator_kit::shutdown::{self, Shutdown, Trigger};
@@ -19,6 +20,7 @@ pub const TIMES: Times = Times {
     authority: Duration::from_secs(3652 * 24 * 3600),
     settle: Duration::from_secs(5),
     overlap: Duration::from_secs(15),
+    reach: Duration::from_secs(1),
 };
 
 pub struct Replica {
@@ -28,30 +30,45 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// One that keeps its certificates itself.
+    /// The first, which keeps its certificates itself.
     pub async fn start(stage: &Stage, leadership: Leadership) -> Self {
+        Self::start_nth(stage, 0, leadership).await
+    }
+
+    /// Any of them.
+    pub async fn start_nth(stage: &Stage, number: usize, leadership: Leadership) -> Self {
         let config = SelfManaged {
             namespace: stage.name().to_owned(),
             secret: SECRET.to_owned(),
             labels: [("kept-by".to_owned(), "kit".to_owned())].into(),
             names: vec!["127.0.0.1".to_owned(), "widgets.operators.svc".to_owned()],
-            configurations: vec![
-                Configuration::Validating(stage.name().to_owned()),
-                Configuration::Mutating(stage.name().to_owned()),
-            ],
+            registrations: registrations(stage),
             manager: "kit".to_owned(),
             times: TIMES,
         };
         let client = stage.client().await;
-        Self::serve(|shutdown| certificate::self_managed(config, client, leadership, shutdown).unwrap())
+        let port = stage.ports[number];
+        Self::serve(port, |shutdown| certificate::self_managed(config, client, leadership, shutdown).unwrap())
     }
 
-    /// One whose certificates come from anywhere.
-    pub fn serve(certificate: impl FnOnce(Shutdown) -> Serving) -> Self {
+    /// The first, with certificates in a directory.
+    pub async fn start_mounted(stage: &Stage, directory: &Path, registrations: Vec<Registration>) -> Self {
+        let config = Mounted {
+            directory: directory.to_owned(),
+            host: "127.0.0.1".to_owned(),
+            registrations,
+            manager: "kit".to_owned(),
+            times: TIMES,
+        };
+        let (client, alone) = (stage.client().await, Leadership::always());
+        Self::serve(stage.ports[0], |shutdown| certificate::mounted(config, client, alone, shutdown).unwrap())
+    }
+
+    fn serve(port: u16, certificate: impl FnOnce(Shutdown) -> Serving) -> Self {
         let (stop, shutdown) = shutdown::channel();
         let metrics = Metrics::new("widget_operator", &[]);
         let webhooks = Webhooks::default().route("/validate", answer).route("/mutate", answer);
-        let address = "127.0.0.1:0".parse().unwrap();
+        let address = format!("127.0.0.1:{port}").parse().unwrap();
         let serving = certificate(shutdown.clone());
         let server = webhook::serve(&address, webhooks, serving, &metrics, shutdown).unwrap().unwrap();
         Self { server, metrics, stop }
@@ -76,12 +93,21 @@ impl Replica {
     }
 }
 
+/// What replicas tell the API server.
+pub fn registrations(stage: &Stage) -> Vec<Registration> {
+    let name = || stage.name().to_owned();
+    vec![
+        Registration { configuration: Configuration::Validating(name()), webhooks: stage.webhooks("/validate") },
+        Registration { configuration: Configuration::Mutating(name()), webhooks: stage.webhooks("/mutate") },
+    ]
+}
+
 /// A replica that follows until its election runs.
-pub async fn follower(stage: &Stage) -> (Replica, Election) {
+pub async fn follower(stage: &Stage, number: usize) -> (Replica, Election) {
     let identity = lease::unique_identity("replica");
     let client: Client = stage.admin.clone();
     let (leadership, election) = lease::candidate(LeaseConfig::new(stage.name(), "kit", &identity), client).unwrap();
-    (Replica::start(stage, leadership).await, election)
+    (Replica::start_nth(stage, number, leadership).await, election)
 }
 
 /// Does what the object says.

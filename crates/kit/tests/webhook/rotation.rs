@@ -23,13 +23,13 @@ fn aged(days: u32) -> Material {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_authority_and_certificate_are_followed_by_others_without_a_refused_request() {
-    let stage = Arc::new(Stage::new("rotation").await);
+    let stage = Arc::new(Stage::unshipped("rotation", 2).await);
     let old = aged(2500);
     stage.keep(old.data()).await;
-    let (one, election) = follower(&stage).await;
-    let (two, successor) = follower(&stage).await;
+    let (one, election) = follower(&stage, 0).await;
+    let (two, successor) = follower(&stage, 1).await;
     let ports = [one.port(), two.port()];
-    stage.validate_at(&ports, Some(&old.bundle())).await;
+    stage.ship_registered(&old.bundle()).await;
     stage.in_force().await;
     one.ready().await;
     two.ready().await;
@@ -62,11 +62,11 @@ async fn both_authority_and_certificate_are_followed_by_others_without_a_refused
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_renewed_by_its_authority_and_nobody_has_to_be_told() {
-    let stage = Arc::new(Stage::new("renewal").await);
+    let stage = Arc::new(Stage::unshipped("renewal", 1).await);
     let old = aged(70);
     stage.keep(old.data()).await;
-    let (replica, election) = follower(&stage).await;
-    stage.validate_at(&[replica.port()], Some(&old.bundle())).await;
+    let (replica, election) = follower(&stage, 0).await;
+    stage.ship_registered(&old.bundle()).await;
     stage.in_force().await;
     let load = Load::start(&stage, &[replica.port()]);
     let mark = stage.cluster.audit().mark().unwrap();
@@ -80,11 +80,10 @@ async fn a_certificate_is_renewed_by_its_authority_and_nobody_has_to_be_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_that_start_together_agree_on_one_authority() {
-    let stage = Stage::new("agreement").await;
-    let (one, _idle) = follower(&stage).await;
-    let two = Replica::start(&stage, Leadership::always()).await;
-    let (three, _idle) = follower(&stage).await;
-    stage.validate_at(&[one.port(), two.port(), three.port()], None).await;
+    let stage = Stage::with_replicas("agreement", 3).await;
+    let (one, _idle) = follower(&stage, 0).await;
+    let two = Replica::start_nth(&stage, 1, Leadership::always()).await;
+    let (three, _idle) = follower(&stage, 2).await;
     for replica in [&one, &two, &three] {
         replica.ready().await;
     }
@@ -98,10 +97,9 @@ async fn replicas_that_start_together_agree_on_one_authority() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_replicas_write_nothing_and_a_restart_keeps_everything() {
-    let stage = Arc::new(Stage::new("idle").await);
-    let first = Replica::start(&stage, Leadership::always()).await;
-    let (second, _idle) = follower(&stage).await;
-    stage.validate_at(&[second.port()], None).await;
+    let stage = Arc::new(Stage::with_replicas("idle", 2).await);
+    let first = Replica::start_nth(&stage, 1, Leadership::always()).await;
+    let (second, _idle) = follower(&stage, 0).await;
     first.ready().await;
     second.ready().await;
     stage.in_force().await;
@@ -118,7 +116,7 @@ async fn idle_replicas_write_nothing_and_a_restart_keeps_everything() {
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     first.end().await;
-    let third = Replica::start(&stage, Leadership::always()).await;
+    let third = Replica::start_nth(&stage, 1, Leadership::always()).await;
     third.ready().await;
     crate::load::call(third.port(), &kept.bundle).await.unwrap();
     load.passed().await;

@@ -1,23 +1,39 @@
 //! Admission: what is left out is filled in, what cannot work is refused, what will hurt is told.
 
+use kube::api::DynamicObject;
 use memcached_api::Memcached;
+use memcached_api::admission::{MUTATE, VALIDATE};
 use memcached_api::memcached::rule::Reason;
 use memcached_api::memcached::spec::WorkloadType;
 use memcached_core::memcached::rule::{self, Violation};
 use memcached_core::memcached::{default, warning};
-use operator_kit::webhook::{Answer, Cause, CauseReason, Request, Webhooks};
+use operator_kit::webhook::{Answer, Cause, CauseReason, Operation, Request, Webhooks};
 use serde_json::Value;
-
-/// Where defaults are filled in.
-pub const MUTATE: &str = "/mutate-memcached-c5c3-io-memcached";
-/// Where rules are checked.
-pub const VALIDATE: &str = "/validate-memcached-c5c3-io-memcached";
 
 /// The webhooks of this kind; caches that do not say it become `workload`.
 pub fn webhooks(workload: WorkloadType) -> Webhooks {
     Webhooks::default()
-        .route(MUTATE, move |request| std::future::ready(mutate(&request, workload)))
-        .route(VALIDATE, |request| std::future::ready(validate(&request)))
+        .route(MUTATE, move |request| {
+            let is_passed = passes_unseen(&request);
+            std::future::ready(if is_passed { Answer::allow() } else { mutate(&request, workload) })
+        })
+        .route(VALIDATE, |request| {
+            let is_passed = passes_unseen(&request);
+            std::future::ready(if is_passed { Answer::allow() } else { validate(&request) })
+        })
+}
+
+/// Deletions, and updates that leave the spec alone: labels, finalizers and the status of an object that was admitted
+/// once are not held up by a newer rule. Our own registrations do not ask about them, but OLM's cannot say so.
+fn passes_unseen(request: &Request) -> bool {
+    let (new, old) = (request.object.as_ref(), request.old_object.as_ref());
+    let is_terminating = new.is_some_and(|new| new.metadata.deletion_timestamp.is_some());
+    let spec = |object: &DynamicObject| object.data.get("spec").cloned();
+    match request.operation {
+        Operation::Delete => true,
+        Operation::Update => is_terminating || new.map(spec) == old.map(spec),
+        _ => is_terminating,
+    }
 }
 
 fn mutate(request: &Request, workload: WorkloadType) -> Answer {
@@ -94,6 +110,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn request(operation: &str, object: &Value, old: &Value) -> Request {
+        let kind = json!({"group": "memcached.c5c3.io", "version": "v1beta1", "kind": "Memcached"});
+        let resource = json!({"group": "memcached.c5c3.io", "version": "v1beta1", "resource": "memcacheds"});
+        serde_json::from_value(json!({
+            "uid": "1", "operation": operation, "name": "a", "userInfo": {}, "kind": kind, "resource": resource,
+            "object": object, "oldObject": old,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn deletions_and_unchanged_specs_pass_unseen() {
+        let cache = |labels: &Value, spec: &Value| json!({"metadata": {"name": "a", "labels": labels}, "spec": spec});
+        let old = cache(&json!({}), &json!({"replicas": 1}));
+        let passes = |operation: &str, new: &Value, old: &Value| passes_unseen(&request(operation, new, old));
+        assert!(passes("UPDATE", &cache(&json!({"a": "b"}), &json!({"replicas": 1})), &old));
+        assert!(passes("DELETE", &Value::Null, &old));
+        assert!(!passes("UPDATE", &cache(&json!({}), &json!({"replicas": 2})), &old));
+        assert!(!passes("UPDATE", &json!({"metadata": {"name": "a"}}), &old), "a spec that goes is a change");
+        assert!(!passes("CREATE", &old, &Value::Null));
+        let mut terminating = cache(&json!({}), &json!({"replicas": 2}));
+        terminating["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(passes("UPDATE", &terminating, &old));
+    }
 
     #[test]
     fn a_mistake_is_told_with_its_value_in_the_api_servers_words() {

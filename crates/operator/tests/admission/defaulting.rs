@@ -103,15 +103,7 @@ async fn turning_the_webhook_on_restarts_nothing() {
     let place = guarded.arena.namespace("late").await;
     // Made while nobody filled anything in.
     guarded.arena.stop_operator();
-    for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
-        let text = guarded.arena.cluster.kubectl(&["get", kind, "memcached-operator", "--output", "json"]).unwrap();
-        guarded.arena.cluster.kubectl(&["delete", kind, "memcached-operator"]).unwrap();
-        let mut object: Value = serde_json::from_str(&text).unwrap();
-        for field in ["resourceVersion", "uid", "creationTimestamp", "managedFields"] {
-            object["metadata"].as_object_mut().unwrap().remove(field);
-        }
-        std::fs::write(std::env::temp_dir().join(format!("{}-{kind}", place.name())), object.to_string()).unwrap();
-    }
+    guarded.unship();
     guarded.arena.start_operator(&["--leader-elect=false"]);
     testbed::wait::until("a cache to be taken as it is", crate::harness::PATIENCE, async || {
         kubectl(&place, &["apply"], &cache(&json!({"replicas": 1})))
@@ -122,11 +114,7 @@ async fn turning_the_webhook_on_restarts_nothing() {
     assert!(cache_before["spec"]["image"].is_null());
     let before = place.get("deployment", "sessions").unwrap();
     guarded.arena.stop_operator();
-    for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
-        let file = std::env::temp_dir().join(format!("{}-{kind}", place.name()));
-        guarded.arena.cluster.kubectl(&["create", "--filename", file.to_str().unwrap()]).unwrap();
-        std::fs::remove_file(file).unwrap();
-    }
+    guarded.ship();
     guarded.start_operator().await;
     // A change that shapes no pods is all it takes for the webhook to see the object.
     kubectl(&place, &["apply"], &cache(&json!({"replicas": 2}))).unwrap();

@@ -18,6 +18,7 @@ use crate::harness::{Arena, PATIENCE, manifest};
 
 pub const VALIDATE: &str = "/validate-memcached-c5c3-io-memcached";
 pub const MUTATE: &str = "/mutate-memcached-c5c3-io-memcached";
+pub const KINDS: [&str; 2] = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
 const SYSTEM: &str = "memcached-operator-system";
 
 pub struct Guarded {
@@ -40,28 +41,51 @@ impl Guarded {
 
     /// One of its own.
     pub async fn start() -> Self {
-        let arena = Arena::without_operator().await;
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        arena.cluster.kubectl(&["apply", "--server-side", "-f", &manifest("config/rbac/webhook.yaml")]).unwrap();
-        // The shipped configurations, but for the way to the operator: here it is no pod behind a Service.
-        let text = std::fs::read_to_string(manifest("config/webhook/webhook.yaml")).unwrap();
-        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-        for mut object in objects {
-            for hook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
-                let path = hook["clientConfig"]["service"]["path"].as_str().unwrap().to_owned();
-                hook["clientConfig"] = json!({"url": format!("https://localhost:{port}{path}")});
-            }
-            arena.create(&[object]);
-        }
-        let guarded = Self { arena, port };
+        let guarded = Self::without_operator().await;
         guarded.start_operator().await;
         guarded
     }
 
+    /// One with all that a package ships, but for the operator.
+    pub async fn without_operator() -> Self {
+        let arena = Arena::without_operator().await;
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        arena.cluster.kubectl(&["apply", "--server-side", "-f", &manifest("config/rbac/webhook.yaml")]).unwrap();
+        let guarded = Self { arena, port };
+        guarded.ship();
+        guarded
+    }
+
+    /// Applies the shipped webhook configurations.
+    pub fn ship(&self) {
+        let file = manifest("config/webhook/webhook.yaml");
+        self.arena.cluster.kubectl(&["apply", "--server-side", "-f", &file]).unwrap();
+    }
+
+    /// Deletes them.
+    pub fn unship(&self) {
+        for kind in KINDS {
+            self.arena.cluster.kubectl(&["delete", kind, "memcached-operator"]).unwrap();
+        }
+    }
+
+    /// A webhook configuration as it is.
+    pub fn configuration(&self, kind: &str) -> Value {
+        let get = ["get", kind, "memcached-operator", "--show-managed-fields", "--output", "json"];
+        serde_json::from_str(&self.arena.cluster.kubectl(&get).unwrap()).unwrap()
+    }
+
     /// Starts the operator and waits until the API server asks it.
     pub async fn start_operator(&self) {
+        self.start_operator_with(&[]).await;
+    }
+
+    /// The same with more arguments.
+    pub async fn start_operator_with(&self, arguments: &[&str]) {
         let address = format!("--webhook-bind-address=127.0.0.1:{}", self.port);
-        self.arena.start_operator(&["--leader-elect=false", &address]);
+        // Here it is no pod behind a Service.
+        let url = format!("--webhook-url=https://localhost:{}", self.port);
+        self.arena.start_operator(&[&["--leader-elect=false", &address, &url], arguments].concat());
         let api = self.caches("default", "v1beta1").await;
         wait::until("the API server to ask the operator", PATIENCE, async || {
             let object = json!({
@@ -116,24 +140,30 @@ impl Guarded {
     /// What the operator says to an object: nothing, or why not.
     pub async fn review(&self, object: &Value, old: Option<&Value>) -> Result<(), String> {
         let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
-        let kind = json!({"group": "memcached.c5c3.io", "version": "v1beta1", "kind": "Memcached"});
-        let resource = json!({"group": "memcached.c5c3.io", "version": "v1beta1", "resource": "memcacheds"});
-        let review = json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "kind": kind, "resource": resource,
-                "name": object["metadata"]["name"], "namespace": "default", "operation": operation,
-                "userInfo": {"username": "somebody"}, "object": object, "oldObject": old, "dryRun": false,
-            },
-        });
-        let (status, body) = self.post(VALIDATE, review.to_string().as_bytes()).await;
-        assert_eq!(status, 200, "{body}");
-        let answer: Value = serde_json::from_str(&body).unwrap();
-        let response = &answer["response"];
-        assert_eq!(response["uid"], review["request"]["uid"]);
+        let response = self.ask(VALIDATE, operation, Some(object), old).await;
         if response["allowed"] == true {
             return Ok(());
         }
         Err(response["status"]["message"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// The operator's response to a review.
+    pub async fn ask(&self, path: &str, operation: &str, object: Option<&Value>, old: Option<&Value>) -> Value {
+        let kind = json!({"group": "memcached.c5c3.io", "version": "v1beta1", "kind": "Memcached"});
+        let resource = json!({"group": "memcached.c5c3.io", "version": "v1beta1", "resource": "memcacheds"});
+        let name = object.or(old).map(|object| object["metadata"]["name"].clone());
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "kind": kind, "resource": resource,
+                "name": name, "namespace": "default", "operation": operation,
+                "userInfo": {"username": "somebody"}, "object": object, "oldObject": old, "dryRun": false,
+            },
+        });
+        let (status, body) = self.post(path, review.to_string().as_bytes()).await;
+        assert_eq!(status, 200, "{body}");
+        let answer: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(answer["response"]["uid"], review["request"]["uid"]);
+        answer["response"].clone()
     }
 }

@@ -16,4 +16,5 @@ mod guarded;
 #[path = "../memcached/harness/mod.rs"]
 mod harness;
 mod reconciler;
+mod registration;
 mod webhook;

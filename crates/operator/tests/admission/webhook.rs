@@ -210,9 +210,7 @@ async fn latency() {
         "metadata": {"name": "sessions"}, "spec": {"replicas": 3, "monitoring": {"enabled": true}},
     });
     let with = measure(&api, &object).await;
-    for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
-        guarded.arena.cluster.kubectl(&["delete", kind, "memcached-operator"]).unwrap();
-    }
+    guarded.unship();
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     let without = measure(&api, &object).await;
     println!("a create with both webhooks: p50 {} µs, p99 {} µs", with.0, with.1);
