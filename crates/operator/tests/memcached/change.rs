@@ -8,20 +8,21 @@ use serde_json::{Value, json};
 
 use crate::harness::{Arena, Place, is};
 
-/// The uids of a cache's pods.
+/// The uids of a cache's pods that are not terminating.
 fn pods(place: &Place<'_>) -> BTreeSet<String> {
     let selector = "--selector=app.kubernetes.io/instance=sessions";
     let text = place.namespace.kubectl(&["get", "pods", selector, "--output", "json"]).unwrap();
     let list: Value = serde_json::from_str(&text).unwrap();
     let all = list["items"].as_array().cloned().unwrap_or_default();
-    all.iter().filter_map(|pod| pod["metadata"]["uid"].as_str().map(str::to_owned)).collect()
+    let staying = all.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    staying.filter_map(|pod| pod["metadata"]["uid"].as_str().map(str::to_owned)).collect()
 }
 
 fn template(place: &Place<'_>) -> Value {
     place.get("deployment", "sessions").unwrap()["spec"]["template"].clone()
 }
 
-/// A cache that is ready, and all of whose old pods have ended.
+/// A cache whose rollout is complete.
 async fn rolled_out(place: &Place<'_>) -> Value {
     let is_done = |cache: &Value| {
         cache["status"]["observedGeneration"] == cache["metadata"]["generation"]
@@ -45,7 +46,7 @@ async fn a_disruption_budget_restarts_nothing_and_a_preset_does() {
     let budget = json!({"enabled": true, "minAvailable": 1});
     for spec in [
         with(json!({"podDisruptionBudget": budget})),
-        with(json!({})),
+        with(json!({"gracefulShutdown": {"enabled": false}})),
         json!({"replicas": 2, "security": {"networkPolicy": {"enabled": true}}}),
         json!({"replicas": 2, "service": {"type": "ClusterIP"}}),
         json!({"replicas": 2, "workload": {"rollout": {"minReadySeconds": 1}}}),
