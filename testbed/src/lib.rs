@@ -6,6 +6,7 @@
 
 pub mod artifact;
 pub mod audit;
+pub mod cert_manager;
 pub mod cli;
 pub mod cluster;
 pub mod error;

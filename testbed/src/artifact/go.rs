@@ -19,6 +19,7 @@ pub(super) const CHAINSAW_MOD: &str = include_str!("../../go/chainsaw/go.mod");
 pub(super) const PROMTOOL_MOD: &str = include_str!("../../go/promtool/go.mod");
 pub(super) const HELM_MOD: &str = include_str!("../../go/helm/go.mod");
 pub(super) const KINDS_MOD: &str = include_str!("../../go/kinds/go.mod");
+pub(super) const CERT_MANAGER_MOD: &str = include_str!("../../go/cert-manager/go.mod");
 pub(super) const PEER_MOD: &str = include_str!("../../go/peer/go.mod");
 
 /// The Go that is installed; any other is fetched as a module.
@@ -193,6 +194,21 @@ pub fn prometheus_kinds() -> Directories {
         module: "github.com/prometheus-operator/prometheus-operator",
         paths: &["example/prometheus-operator-crd"],
         workspace: KINDS,
+    }
+}
+
+/// cert-manager's controllers, with a main of ours.
+pub fn cert_manager() -> Program {
+    Program {
+        name: "cert-manager",
+        package: ".".into(),
+        linker_flags: "-s -w".into(),
+        workspace: Workspace::local(&[
+            ("go.mod", CERT_MANAGER_MOD),
+            ("go.sum", include_str!("../../go/cert-manager/go.sum")),
+            ("main.go", include_str!("../../go/cert-manager/main.go")),
+        ]),
+        data: None,
     }
 }
 

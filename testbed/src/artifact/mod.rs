@@ -38,7 +38,8 @@ pub const CHAINSAW: &str = "0.2.14";
 pub const HELM: &str = "4.3.1";
 /// The Prometheus operator whose kinds are taken; `go/kinds/go.mod` pins the same one.
 pub const PROMETHEUS_OPERATOR: &str = "0.85.0";
-/// The cert-manager whose kinds are taken; `go/kinds/go.mod` pins the same one.
+/// The cert-manager whose kinds are taken and whose controllers are built; `go/kinds/go.mod` and
+/// `go/cert-manager/go.mod` pin the same one.
 pub const CERT_MANAGER: &str = "1.21.2";
 /// The Go client that is built; `go/gomemcache/go.mod` pins the same one.
 pub const GOMEMCACHE: &str = "0.0.0-20260422231931-4d751bb6e37c";
@@ -106,6 +107,11 @@ impl Artifact {
     pub fn cert_manager_kinds() -> Self {
         let recipe = Recipe::GoDirectories(go::cert_manager_kinds());
         Self { name: "cert-manager-kinds".into(), version: CERT_MANAGER.into(), recipe }
+    }
+
+    /// cert-manager's own controllers in one program: certificates, CA and self-signed issuers, the injector.
+    pub fn cert_manager() -> Self {
+        Self { name: "cert-manager".into(), version: CERT_MANAGER.into(), recipe: Recipe::Go(go::cert_manager()) }
     }
 
     /// The other operator's black-box suite, in `test/e2e`; in `config/crd/thirdparty` the kind it needs.
@@ -291,6 +297,7 @@ mod tests {
             (go::HELM_MOD, format!("helm.sh/helm/v4 v{HELM}")),
             (go::KINDS_MOD, format!("prometheus-operator v{PROMETHEUS_OPERATOR}")),
             (go::KINDS_MOD, format!("cert-manager v{CERT_MANAGER}")),
+            (go::CERT_MANAGER_MOD, format!("github.com/cert-manager/cert-manager v{CERT_MANAGER}")),
             (go::GOMEMCACHE_MOD, format!("github.com/bradfitz/gomemcache v{GOMEMCACHE}")),
             (go::PEER_MOD, format!("github.com/c5c3/memcached-operator v{PEER}")),
         ] {

@@ -74,19 +74,17 @@ impl Set {
             Self::Security => {
                 parts.extend(node_parts());
                 parts.extend([sasl_image(), Artifact::gomemcache(), Artifact::python_clients()]);
+                parts.extend(cert_manager_parts());
             }
             Self::Package => {
                 parts.extend(node_parts());
-                parts.extend([
-                    Artifact::helm(),
-                    Artifact::prometheus_kinds(),
-                    Artifact::cert_manager_kinds(),
-                    busybox_image(),
-                ]);
+                parts.extend([Artifact::helm(), Artifact::prometheus_kinds(), busybox_image()]);
+                parts.extend(cert_manager_parts());
             }
             Self::Compat => {
                 parts.extend(node_parts());
                 parts.extend([Artifact::peer_suite(), exporter_image(), Artifact::chainsaw()]);
+                parts.extend(cert_manager_parts());
             }
         }
         parts
@@ -100,6 +98,11 @@ fn node_parts() -> Vec<Artifact> {
     parts.extend([Artifact::coredns(), containerd(), runc(), cni_plugins()]);
     parts.extend(node_images());
     parts
+}
+
+/// What it takes to have certificates issued.
+fn cert_manager_parts() -> [Artifact; 2] {
+    [Artifact::cert_manager_kinds(), Artifact::cert_manager()]
 }
 
 #[cfg(test)]
@@ -125,7 +128,7 @@ mod tests {
     #[test]
     fn the_node_does_not_wait_for_the_other_operators_suite() {
         let (node, compat) = (names(Set::Node), names(Set::Compat));
-        let added = ["peer-suite", "exporter-image", "chainsaw"];
+        let added = ["peer-suite", "exporter-image", "chainsaw", "cert-manager-kinds", "cert-manager"];
         assert_eq!(compat, [&node[..], &added.map(String::from)].concat());
     }
 
@@ -135,6 +138,13 @@ mod tests {
         for set in [Set::ControlPlane, Set::Fleet, Set::Node, Set::Compat, Set::Security, Set::Kubectl, Set::Server] {
             assert!(!names(set).contains(&"helm".to_owned()), "{set:?}");
         }
+    }
+
+    #[test]
+    fn only_those_who_need_certificates_wait_for_cert_manager() {
+        let has_it = |set| names(set).contains(&"cert-manager".to_owned());
+        assert!([Set::Compat, Set::Security, Set::Package].into_iter().all(has_it));
+        assert!(![Set::ControlPlane, Set::Fleet, Set::Node, Set::Book, Set::Server].into_iter().any(has_it));
     }
 
     #[test]

@@ -53,6 +53,8 @@ enum Verb {
     Kubectl(Kubectl),
     /// Make an image archive (docker save, OCI) known to a node
     Load(Load),
+    /// Run cert-manager's controllers on a cluster, until it is taken down
+    CertManager(Named),
     /// Print the log of a component
     Logs(Logs),
     /// Turn static binaries into an image archive
@@ -97,11 +99,11 @@ enum Purpose {
     Node,
     /// Pretended nodes and pods
     Fleet,
-    /// A node, and the other operator's suite to run on it
+    /// A node, and the other operator's suite to run on it, with cert-manager
     Compat,
-    /// A node, and a memcached with SASL to try every security mode on it
+    /// A node, a memcached with SASL and cert-manager to try every security mode on it
     Security,
-    /// A node, and Helm to install packages on it
+    /// A node, Helm and cert-manager to install packages on it
     Package,
     /// What makes and checks the documentation
     Book,
@@ -262,6 +264,7 @@ async fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Path(tool) => done(inspect::path(&store, &tool)),
         Verb::Kubectl(kubectl) => inspect::kubectl(&store, &kubectl),
         Verb::Load(load) => done(run::load(&store, &load)),
+        Verb::CertManager(cluster) => done(run::cert_manager(&store, &cluster).await),
         Verb::Logs(logs) => inspect::logs(&store, &logs),
         Verb::Image(image) => done(run::image(&image)),
         Verb::Own(own) => done(crate::cluster::own::own(store, &own.up.launch(own.leased)?).await),

@@ -1,9 +1,10 @@
-//! The verbs that change something: install, up, down, load, image.
+//! The verbs that change something: install, up, down, cert-manager, load, image.
 
 use std::time::Instant;
 
-use super::{Down, Image, Install, Load, Purpose, Up};
+use super::{Down, Image, Install, Load, Named, Purpose, Up};
 use crate::artifact::{self, Set};
+use crate::cert_manager;
 use crate::cluster::launch;
 use crate::cluster::node::{Node, check_root};
 use crate::cluster::port::Port;
@@ -117,6 +118,16 @@ pub async fn down(store: &Store, down: &Down) -> Result<()> {
         task.done(if existed { "gone" } else { "was not running" });
     }
     state::sweep(home)
+}
+
+/// Runs cert-manager's controllers on a cluster.
+pub async fn cert_manager(store: &Store, cluster: &Named) -> Result<()> {
+    let name = &cluster.name;
+    let state = State::find(store.home(), name)?.ok_or_else(|| Error::NoCluster(name.clone()))?;
+    let task = store.progress().begin(&format!("cert-manager {}", artifact::CERT_MANAGER));
+    cert_manager::ask(&Cluster::of(&state)?, store, &state).await?;
+    task.done("ready");
+    Ok(())
 }
 
 /// Imports an image.

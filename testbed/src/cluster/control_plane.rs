@@ -9,6 +9,7 @@ use super::port::Port;
 use super::process::Processes;
 use super::state::{Component, Owned, Shape, State};
 use crate::artifact::Set;
+use crate::cert_manager;
 use crate::error::Result;
 use crate::fleet;
 use crate::home::Home;
@@ -111,6 +112,19 @@ impl ControlPlane {
     /// How its processes are.
     pub fn components(&mut self) -> Vec<Component> {
         self.processes.components()
+    }
+
+    /// Adds cert-manager's kinds and controllers, which end with the control plane; returns when they are at work.
+    pub async fn add_cert_manager(&mut self) -> Result<()> {
+        cert_manager::prepare(&self.cluster, &self.store).await?;
+        self.start_cert_manager()?;
+        let Self { cluster, plan, processes, .. } = self;
+        cert_manager::wait_until_ready(cluster, &plan.dir, || processes.check()).await
+    }
+
+    /// Starts cert-manager's controllers alone.
+    pub(crate) fn start_cert_manager(&mut self) -> Result<()> {
+        cert_manager::start(&self.plan, &self.store, &mut self.processes)
     }
 
     /// Kills the API server: what a client sees when it crashes.

@@ -12,6 +12,7 @@ use super::launch::{Launch, executable};
 use super::lease::Lease;
 use super::process::Processes;
 use super::state::{Owned, Phase, Shape, State, Status};
+use crate::cert_manager::Requests;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::pki::write_secret;
@@ -43,7 +44,11 @@ async fn own_control_plane(store: Store, launch: &Launch) -> Result<()> {
         control_plane.state().set_status(&Status { phase, components, ..Status::default() })
     };
     publish(&mut control_plane)?;
+    let mut requests = Requests::default();
     while !stop.is_due().await? {
+        if requests.is_new(&control_plane.state().dir) {
+            control_plane.start_cert_manager()?;
+        }
         if control_plane.state().status().components != control_plane.components() {
             publish(&mut control_plane)?;
         }

@@ -17,6 +17,7 @@ use super::launch::{self, Launch};
 use super::lease::Lease;
 use super::state::{Phase, Shape, State};
 use crate::artifact::containerd;
+use crate::cert_manager;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::progress::Progress;
@@ -103,6 +104,12 @@ impl Node {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.supervisor()?.to_string(), "--net", "--mount", "--pid", "--"]).arg(program);
         Ok(command)
+    }
+
+    /// Adds cert-manager's kinds and controllers, which stay as long as the node; returns when they are at work.
+    /// Once more after its kinds were deleted starts the controllers anew.
+    pub async fn add_cert_manager(&self) -> Result<()> {
+        cert_manager::ask(&self.cluster, &self.store, &self.state).await
     }
 
     /// Makes an image archive known to the node.

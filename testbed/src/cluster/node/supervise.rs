@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use super::CONTAINERD_SOCKET;
 use super::config::{self, NODE_NAME};
 use crate::artifact::{self, Artifact};
+use crate::cert_manager::{self, Requests};
 use crate::cluster::api_server::{self, Plan, kubernetes, until_alive, wait_for_port};
 use crate::cluster::own::stat_of;
 use crate::cluster::process::Processes;
@@ -40,8 +41,12 @@ pub async fn supervise(store: &Store, name: &str) -> Result<()> {
         ..Status::default()
     };
     state.set_status(&status)?;
+    let mut requests = Requests::default();
     loop {
         sleep(Duration::from_secs(1)).await;
+        if requests.is_new(&state.dir) {
+            cert_manager::start(&inside.plan, store, &mut inside.processes)?;
+        }
         reap_orphans(&inside.processes.pids());
         let components = inside.processes.components();
         if components != status.components {
