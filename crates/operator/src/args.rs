@@ -74,8 +74,8 @@ pub struct Operator {
     /// The Service through which the API server reaches them, in the operator's namespace
     #[arg(long, default_value = "memcached-operator-webhook")]
     pub webhook_service: String,
-    /// The address by which the API server reaches them instead, like https://example.org:9443, for an operator that
-    /// runs outside of the cluster
+    /// The address by which the API server reaches them instead, with the scheme https and a port, for an operator
+    /// that runs outside of the cluster
     #[arg(long)]
     pub webhook_url: Option<String>,
     /// The webhook configurations (mutating and validating, of one name) that the operator registers its webhooks in,

@@ -1,8 +1,11 @@
-//! A chart whose certificate comes from cert-manager; here the test issues it, and tells the API server whom to trust.
+//! A chart whose certificate comes from cert-manager; here the test issues it. The operator registers its authority.
+
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use e2e::helm::CHART;
+use serde_json::json;
 use testbed::pki::Pki;
 
 use crate::kind;
@@ -26,19 +29,22 @@ async fn a_certificate_that_others_issue_is_served_without_the_right_to_make_one
     let files = tempfile::tempdir().unwrap();
     let authority = Pki::create(files.path().to_path_buf()).unwrap();
     let (certificate, key) = authority.server("webhook", &[host], &[]).unwrap();
-    let (certificate, key) = (format!("--cert={}", certificate.display()), format!("--key={}", key.display()));
-    operators.kubectl(&["create", "secret", "tls", secret, &certificate, &key]).unwrap();
-    let bundle = BASE64.encode(std::fs::read(authority.ca()).unwrap());
-    let patch = format!(r#"[{{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"{bundle}"}}]"#);
-    let injected = format!("{}/memcached-operator-webhook", operators.name());
-    for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
-        let annotation = r"jsonpath={.metadata.annotations.cert-manager\.io/inject-ca-from}";
-        let asked = site.node.kubectl(&["get", kind, "memcached-operator", "--output", annotation]).unwrap();
-        assert_eq!(asked, injected, "{kind} asks cert-manager for the bundle");
-        site.node.kubectl(&["patch", kind, "memcached-operator", "--type=json", "--patch", &patch]).unwrap();
-    }
+    // While there is no certificate the pod waits, and caches can be declared.
+    assert!(site.registrations().iter().all(|(_, entries)| entries.is_empty()), "{:?}", site.registrations());
+    site.declare(&caches, "early", &json!({"replicas": 1})).unwrap();
+    let file = |key: &str, path: &Path| format!("--from-file={key}={}", path.display());
+    let files = [file("tls.crt", &certificate), file("tls.key", &key), file("ca.crt", &authority.ca())];
+    let create = ["create", "secret", "generic", secret, "--type=kubernetes.io/tls", &files[0], &files[1], &files[2]];
+    operators.kubectl(&create).unwrap();
 
     site.rolled_out(operators.name(), "memcached-operator").await;
+    let wanted = std::fs::read_to_string(authority.ca()).unwrap();
+    for (configuration, entries) in site.registrations() {
+        let bundle = BASE64.decode(entries[0]["clientConfig"]["caBundle"].as_str().unwrap()).unwrap();
+        let bundle = String::from_utf8(bundle).unwrap();
+        assert_eq!(bundle.trim(), wanted.trim(), "{configuration} trusts the mounted authority");
+    }
+    site.ready(&caches, "early").await;
     let plain = site.plain_cache(&caches, "plain").await;
     assert_eq!(plain["spec"]["replicas"], 1, "the webhook fills defaults in");
     let account = format!("--as=system:serviceaccount:{}:memcached-operator", operators.name());

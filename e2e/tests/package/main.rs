@@ -10,6 +10,7 @@ mod kind;
 mod manifest;
 mod namespaced;
 mod pod;
+mod registration;
 mod release;
 mod site;
 mod upgrade;

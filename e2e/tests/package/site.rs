@@ -111,6 +111,25 @@ impl Site {
         if let Err(error) = seen.await {
             panic!("{error}\n{}", self.explain(namespace));
         }
+        let registered = wait::until("the webhooks to be registered", PATIENCE, async || {
+            let entries = self.registrations();
+            if entries.iter().all(|(_, entries)| !entries.is_empty()) { Ok(()) } else { Err(format!("{entries:?}")) }
+        });
+        if let Err(error) = registered.await {
+            panic!("{error}\n{}", self.explain(namespace));
+        }
+    }
+
+    /// The operator's webhook configurations: their kinds and versions, and their entries.
+    pub fn registrations(&self) -> Vec<(String, Vec<Value>)> {
+        let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration";
+        let text = self.node.kubectl(&["get", kinds, "--selector", OPERATOR, "--output", "json"]).unwrap();
+        let list: Value = serde_json::from_str(&text).unwrap();
+        let registration = |live: &Value| {
+            let version = format!("{} {}", live["kind"], live["metadata"]["resourceVersion"]);
+            (version, live["webhooks"].as_array().cloned().unwrap_or_default())
+        };
+        list["items"].as_array().into_iter().flatten().map(registration).collect()
     }
 
     /// What there is to see when an operator does not become ready.

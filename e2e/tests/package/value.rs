@@ -90,8 +90,19 @@ async fn values_that_are_no_switches_are_accepted_too() {
     let arguments = pod["containers"][0]["args"].as_array().unwrap();
     assert!(arguments.contains(&"--watch-namespaces=one,two".into()), "{arguments:?}");
     assert!(arguments.contains(&"--concurrency=4".into()), "{arguments:?}");
-    let selector = &all["ValidatingWebhookConfiguration /caches-ops"]["webhooks"][0]["namespaceSelector"];
-    assert_eq!(selector["matchExpressions"][0]["values"], serde_json::json!(["one", "two"]));
+    for argument in [
+        "--webhook-service=caches-webhook",
+        "--webhook-configuration=caches-ops",
+        "--webhook-failure-policy=Ignore",
+        "--webhook-timeout-seconds=10",
+        "--webhook-cert-dir=/etc/memcached-operator/webhook",
+    ] {
+        assert!(arguments.contains(&argument.into()), "{argument} is missing in {arguments:?}");
+    }
+    for kind in ["Mutating", "Validating"] {
+        let shipped = &all[&format!("{kind}WebhookConfiguration /caches-ops")];
+        assert!(shipped.get("webhooks").is_none(), "the operator applies them: {shipped:#}");
+    }
 }
 
 #[tokio::test]

@@ -194,8 +194,8 @@ impl Stage {
 
     /// Sets a field of the first entry in the same way.
     pub async fn edit(&self, field: &str, value: Value) {
-        let path = format!("/webhooks/0{field}");
-        let patch: json_patch::Patch = object(json!([{"op": "add", "path": path, "value": value}]));
+        let place = format!("/webhooks/0{field}");
+        let patch: json_patch::Patch = object(json!([{"op": "add", "path": place, "value": value}]));
         let patch: Patch<()> = Patch::Json(patch);
         let params = PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
         self.validating().patch(self.name(), &params, &patch).await.unwrap();
