@@ -56,10 +56,10 @@ image: testbed ## The operator's image, from static binaries, the agent's beside
 	@rustup target list --installed | grep -qx $(TARGET) || rustup target add $(TARGET)
 	@command -v $(COMPILER) >/dev/null || { echo "Installing $(COMPILER_PACKAGE) from Debian: a C compiler for static binaries."; apt-get update -qq && apt-get install -y -qq --no-install-recommends $(COMPILER_PACKAGE) >/dev/null; }
 	@echo "Building the static binaries; the first time this takes some minutes."
-	@$(CARGO) build --quiet --release --target $(TARGET) --package memcached-operator --package memcached-agent --bin memcached-operator --bin memcached-agent
+	@$(CARGO) build --locked --quiet --release --target $(TARGET) --package memcached-operator --package memcached-agent --bin memcached-operator --bin memcached-agent
 	@$(TESTBED) image target/$(TARGET)/release/memcached-operator target/$(TARGET)/release/memcached-agent --name $(BUILT) \
 		--architecture $(MACHINE) $(LABELS) --output $(IMAGE_DIR)/memcached-operator.tar
-	@$(CARGO) run --quiet --package xtask -- sbom memcached-operator memcached-agent --target $(TARGET) --output $(IMAGE_DIR)/memcached-operator.cdx.json
+	@$(CARGO) run --locked --quiet --package xtask -- sbom memcached-operator memcached-agent --target $(TARGET) --output $(IMAGE_DIR)/memcached-operator.cdx.json
 	@size=$$(gzip --stdout $(IMAGE_DIR)/memcached-operator.tar | wc --bytes); \
 		echo "$(IMAGE_DIR)/memcached-operator.tar, $$((size / 1000)) kB compressed"; \
 		[ $$size -lt $(IMAGE_LIMIT) ] || { echo "the image is larger than $(IMAGE_LIMIT) bytes compressed"; exit 1; }
@@ -69,7 +69,7 @@ release: ## What is published, for IMAGE=<registry>/<name>:<tag>: target/release
 	@packaging/release '$(IMAGE)' target/release-files
 
 generate: ## Write the generated files: CRDs, RBAC, chart, install.yaml, bundle, API reference
-	@$(CARGO) run --quiet --package xtask
+	@$(CARGO) run --locked --quiet --package xtask
 
 ## Test it
 
@@ -78,8 +78,8 @@ test: checks test-unit test-integration test-e2e test-package compat ## Everythi
 
 checks: testbed ## Formatting, lints, generated files, packages, workflows, documentation, alerts, size limits
 	$(CARGO) fmt --all --check
-	$(CARGO) run --quiet --package xtask -- --check
-	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
+	$(CARGO) run --locked --quiet --package xtask -- --check
+	$(CARGO) clippy --locked --workspace --all-targets --quiet -- --deny warnings
 	@find crates e2e testbed xtask -name '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 400 { print $$2 " has " $$1 " lines, the limit is 400"; long = 1 } END { exit long }'
 	@docs/check
 	@docs/sketch --check
@@ -88,42 +88,42 @@ checks: testbed ## Formatting, lints, generated files, packages, workflows, docu
 	@monitoring/test "$$($(TESTBED) path promtool)"
 
 test-unit: ## Pure logic: no cluster, no root
-	$(CARGO) test --workspace --quiet --lib --test contract --test fuzz
-	$(CARGO) test --workspace --quiet --doc
+	$(CARGO) test --locked --workspace --quiet --lib --test contract --test fuzz
+	$(CARGO) test --locked --workspace --quiet --doc
 
 fuzz: ## Hostile bytes at the protocol's parser, for minutes; FUZZ_ITERATIONS=... for longer, FUZZ_SEED=... again
-	FUZZ_ITERATIONS=$${FUZZ_ITERATIONS:-2000000} $(CARGO) test --workspace --test fuzz
+	FUZZ_ITERATIONS=$${FUZZ_ITERATIONS:-2000000} $(CARGO) test --locked --workspace --test fuzz
 
 test-integration: testbed ## Real etcd, API server, controllers and memcached on loopback: no root
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
 	@$(TESTBED) install --for server
-	$(CARGO) test --workspace --test admin --test admission --test cli --test control_plane --test exporter --test fleet --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
+	$(CARGO) test --locked --workspace --test admin --test admission --test cli --test control_plane --test exporter --test fleet --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
 
 test-e2e: testbed image ## Real kubelet and containers in namespaces of their own (root)
 	@[ "$$(id -u)" = 0 ] || { echo "test-e2e needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
 	@$(TESTBED) install --for security
-	$(CARGO) build --workspace --quiet --bin memcached-operator
-	$(CARGO) test --workspace --test cache --test campaign --test node --test security -- --test-threads $(THREADS)
-	$(CARGO) test --workspace --test teardown
+	$(CARGO) build --locked --workspace --quiet --bin memcached-operator
+	$(CARGO) test --locked --workspace --test cache --test campaign --test node --test security -- --test-threads $(THREADS)
+	$(CARGO) test --locked --workspace --test teardown
 	@$(TESTBED) down --name shared
 
 test-package: testbed image ## Chart, kustomize, install.yaml: installed, upgraded and removed on a node of their own (root)
 	@[ "$$(id -u)" = 0 ] || { echo "test-package needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
 	@$(TESTBED) install --for package
-	$(CARGO) test --workspace --test package -- --test-threads $(THREADS)
+	$(CARGO) test --locked --workspace --test package -- --test-threads $(THREADS)
 	@$(TESTBED) down --name package
 
 compat: testbed image ## The other operator's own test suite, against ours (root)
 	@[ "$$(id -u)" = 0 ] || { echo "compat needs root (namespaces, mounts, a network interface): run it with sudo"; exit 1; }
 	@$(TESTBED) install --for compat
-	$(CARGO) test --workspace --test compat
+	$(CARGO) test --locked --workspace --test compat
 	@$(TESTBED) down --name shared
 
 bench: testbed ## Figures as ratios within one run: what admission costs
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
-	@$(CARGO) test --workspace --quiet --test admission -- --ignored --nocapture latency 2>&1 | grep -E "p50|p99"
+	@$(CARGO) test --locked --workspace --quiet --test admission -- --ignored --nocapture latency 2>&1 | grep -E "p50|p99"
 
 ## Use the cluster
 
@@ -140,7 +140,7 @@ status: testbed ## What is running
 	@$(TESTBED) status
 
 testbed:
-	@$(CARGO) build --workspace --quiet --bin testbed
+	@$(CARGO) build --locked --workspace --quiet --bin testbed
 
 clean: ## Remove build results of this tree; the cache of the clusters stays
 	$(CARGO) clean

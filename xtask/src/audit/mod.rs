@@ -2,6 +2,7 @@
 
 mod bundle;
 mod chart;
+mod toolchain;
 mod workflow;
 
 use crate::error::Result;
@@ -9,7 +10,12 @@ use crate::repository::Repository;
 
 /// What is wrong with the packages.
 pub fn audit(repository: &Repository) -> Result<Vec<String>> {
-    let parts = [bundle::audit(repository)?, chart::audit(repository)?, workflow::audit(repository)?];
+    let parts = [
+        bundle::audit(repository)?,
+        chart::audit(repository)?,
+        toolchain::audit(repository)?,
+        workflow::audit(repository)?,
+    ];
     Ok(parts.into_iter().flatten().collect())
 }
 
