@@ -2,6 +2,7 @@
 
 mod bundle;
 mod chart;
+mod dependency;
 mod toolchain;
 mod workflow;
 
@@ -13,6 +14,7 @@ pub fn audit(repository: &Repository) -> Result<Vec<String>> {
     let parts = [
         bundle::audit(repository)?,
         chart::audit(repository)?,
+        dependency::audit(repository)?,
         toolchain::audit(repository)?,
         workflow::audit(repository)?,
     ];
