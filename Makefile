@@ -10,7 +10,7 @@ XTASK   := target/debug/xtask
 export TESTBED_BIN := $(CURDIR)/$(TESTBED)
 
 .DEFAULT_GOAL := help
-.PHONY: help generate image test-image release demo demo-down test checks test-unit fuzz test-integration test-e2e test-package compat root bench install up down status testbed clean
+.PHONY: help generate image test-image release demo demo-down test checks advisories test-unit fuzz test-integration test-e2e test-package compat root bench install up down status testbed clean
 
 BUILT   := docker.io/library/memcached-operator:dev
 TARGET  ?= $(shell uname -m)-unknown-linux-musl
@@ -86,7 +86,7 @@ generate: testbed ## Write the generated files: CRDs, RBAC, chart, install.yaml,
 test: checks test-unit test-integration test-e2e test-package compat ## Everything below; installs what it needs (root)
 	@echo "All tests passed."
 
-checks: testbed ## Formatting, lints, generated files, packages, workflows, documentation, alerts, size limits
+checks: testbed ## Formatting, lints, generated files, packages, workflows, documentation, alerts, dependencies, size limits
 	$(CARGO) fmt --all --check
 	@$(XTASK) --check
 	@find crates e2e testbed xtask -name '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 400 { print $$2 " has " $$1 " lines, the limit is 400"; long = 1 } END { exit long }'
@@ -96,6 +96,10 @@ checks: testbed ## Formatting, lints, generated files, packages, workflows, docu
 	@$(TESTBED) install --for book
 	@"$$($(TESTBED) path mdbook)" build docs --dest-dir $(CURDIR)/target/book
 	@monitoring/test "$$($(TESTBED) path promtool)"
+	@packaging/dependencies "$$($(TESTBED) path cargo-deny)"
+
+advisories: testbed ## Known vulnerabilities in the crates we use: needs the network, so it is not part of the tests
+	"$$($(TESTBED) path cargo-deny)" --locked check --deny warnings advisories
 
 test-unit: ## Pure logic: no cluster, no root
 	$(CARGO) test --locked --workspace --quiet --lib --test contract --test fuzz
