@@ -1,7 +1,7 @@
 # For those who have a Docker daemon; `make image` makes the same image without one.
 #   docker build --tag memcached-operator:dev .
 #   docker buildx build --platform linux/amd64,linux/arm64 --tag <registry>/memcached-operator:<tag> --push .
-ARG RUST=1.95
+ARG RUST=1.95.0
 FROM rust:${RUST}-alpine AS build
 # A C compiler and headers for the cryptography.
 RUN apk add --no-cache build-base

@@ -34,13 +34,21 @@ pub async fn install(cluster: &Cluster, more: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// The archive of the image that tests run.
+pub fn image() -> Result<PathBuf> {
+    let image = PathBuf::from(ours("target/test-image/memcached-operator.tar"));
+    let missing = || Error::Other(format!("there is no {}: run `make test-image`", image.display()));
+    if image.is_file() { Ok(image) } else { Err(missing()) }
+}
+
+/// The agent that is in it.
+pub fn agent() -> PathBuf {
+    ours(&format!("target/{}-unknown-linux-musl/debug/memcached-agent", std::env::consts::ARCH)).into()
+}
+
 /// Runs the operator as people do: as a Deployment, from its image, with its webhooks.
 pub fn deploy(node: &Node) -> Result<()> {
-    let image = ours("target/image/memcached-operator.tar");
-    if !Path::new(&image).is_file() {
-        return Err(Error::Other(format!("there is no {image}: run `make image`")));
-    }
-    node.load(Path::new(&image))?;
+    node.load(&image()?)?;
     node.kubectl(&["apply", "--server-side", "--force-conflicts", "--kustomize", &ours("config/default")])?;
     let rollout = ["rollout", "status", "deployment/memcached-operator", "--timeout=180s", "--namespace", NAMESPACE];
     node.kubectl(&rollout).map(drop)

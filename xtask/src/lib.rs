@@ -2,6 +2,7 @@
 
 mod audit;
 mod bundle;
+mod cargo;
 mod chart;
 mod crd;
 mod error;

@@ -2,36 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::VERSION;
+use crate::cargo::{self, list, text};
 use crate::error::{Error, Result};
 use crate::repository::Repository;
 
 /// Writes the bill of materials of these packages, built for that target.
 pub fn write(repository: &Repository, packages: &[String], target: &str, output: &Path) -> Result<()> {
-    let metadata = metadata(repository, target)?;
+    let metadata = cargo::metadata(repository, Some(target))?;
     let document = document(&metadata, packages, &checksums(repository)?)?;
     let text = serde_json::to_string_pretty(&document).map_err(Error::generate("the bill of materials"))?;
     let parent = output.parent().map_or(Ok(()), std::fs::create_dir_all);
     let written = parent.and_then(|()| std::fs::write(output, text + "\n"));
     written.map_err(|source| Error::Write { path: output.into(), source })
-}
-
-fn metadata(repository: &Repository, target: &str) -> Result<Value> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version=1", "--locked", "--filter-platform", target])
-        .current_dir(repository.path("."))
-        .output()
-        .map_err(Error::generate("the bill of materials"))?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Error::Generate { what: "the bill of materials".into(), why });
-    }
-    serde_json::from_slice(&output.stdout).map_err(Error::generate("cargo metadata"))
 }
 
 /// The checksums of crates, by name and version.
@@ -129,14 +115,6 @@ fn package_url(name: &str, version: &str) -> String {
     format!("pkg:cargo/{name}@{version}")
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,7 +122,7 @@ mod tests {
     #[test]
     fn the_programs_and_what_is_linked_are_listed_but_not_what_tests_need() {
         let repository = Repository::here();
-        let metadata = metadata(&repository, "x86_64-unknown-linux-musl").unwrap();
+        let metadata = cargo::metadata(&repository, Some("x86_64-unknown-linux-musl")).unwrap();
         let packages = ["memcached-operator".to_owned(), "memcached-agent".to_owned()];
         let document = document(&metadata, &packages, &checksums(&repository).unwrap()).unwrap();
         let names: Vec<&str> = list(&document, "/components").map(|one| text(one, "name")).collect();

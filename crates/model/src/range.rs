@@ -1,31 +1,28 @@
 //! Ranges of addresses, as a NetworkPolicy has them.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-/// A range of addresses: the bits that all of them begin with, and how many these are.
+use ipnet::IpNet;
+
+/// A range of addresses, without the bits that do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
-    /// From the left, the rest 0.
-    bits: u128,
-    length: u32,
-    is_v4: bool,
-}
+pub struct Range(IpNet);
 
 impl Range {
     /// `10.0.0.0/8`, and also `10.1.2.3/8`, which means the same. None if it is no range.
     pub fn of(text: &str) -> Option<Self> {
         let (address, length) = text.split_once('/')?;
-        let (bits, width, is_v4) = match address.parse().ok()? {
-            IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32, true),
-            // An IPv4 address in disguise, which Kubernetes does not take.
-            IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => return None,
-            IpAddr::V6(address) => (address.to_bits(), 128, false),
-        };
+        // Not IpNet's own parser: std's is as strict as Go's is about leading zeros.
+        let address: IpAddr = address.parse().ok()?;
+        // An IPv4 address in disguise, which Kubernetes does not take.
+        if matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some()) {
+            return None;
+        }
         // "08" and "+8" are numbers, but no lengths.
         let is_plain = length.bytes().all(|byte| byte.is_ascii_digit()) && (length == "0" || !length.starts_with('0'));
-        let length = length.parse().ok().filter(|length| *length <= width && is_plain)?;
-        Some(Self { bits: bits & mask(length), length, is_v4 })
+        let length = length.parse().ok().filter(|_| is_plain)?;
+        IpNet::new(address, length).ok().map(|range| Self(range.trunc()))
     }
 
     /// Whether every address of its family is in the range.
@@ -35,22 +32,14 @@ impl Range {
 
     /// Whether another range is a part of this one, and not all of it.
     pub fn is_more_than(&self, other: &Self) -> bool {
-        self.is_v4 == other.is_v4 && self.length < other.length && self.bits == other.bits & mask(self.length)
+        self != other && self.0.contains(&other.0)
     }
-}
-
-fn mask(length: u32) -> u128 {
-    u128::MAX.checked_shl(128 - length).unwrap_or(0)
 }
 
 /// As every version of Kubernetes takes it: newer ones refuse an address with more bits than count.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_v4 {
-            let bits = u32::try_from(self.bits >> 96).unwrap_or_default();
-            return write!(f, "{}/{}", Ipv4Addr::from_bits(bits), self.length);
-        }
-        write!(f, "{}/{}", Ipv6Addr::from_bits(self.bits), self.length)
+        self.0.fmt(f)
     }
 }
 
@@ -68,6 +57,25 @@ mod tests {
             ("::1/128", "::1/128"),
         ] {
             assert_eq!(Range::of(given).unwrap().to_string(), written);
+        }
+    }
+
+    #[test]
+    fn what_kubernetes_does_not_take_is_no_range() {
+        for bad in [
+            "",
+            "10.0.0.0",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.0/08",
+            "10.0.0.0/+8",
+            "010.0.0.0/8",
+            "10.0.0.0/",
+            "::ffff:10.0.0.0/104",
+            "10.0.0.0/8 ",
+            "10.0.0.0/300",
+        ] {
+            assert_eq!(Range::of(bad), None, "{bad}");
         }
     }
 

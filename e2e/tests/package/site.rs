@@ -1,10 +1,10 @@
 //! A node that one test after the other has for itself, with the operator's image and no trace of an operator.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use e2e::helm::Helm;
-use e2e::operator::ours;
+use e2e::operator;
 use e2e::pod::is_ready;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -58,9 +58,7 @@ impl Site {
 
     /// The image under the name that config/ uses, and under the one that the chart does.
     fn load(&self) {
-        let archive = PathBuf::from(ours("target/image/memcached-operator.tar"));
-        assert!(archive.is_file(), "there is no image: make it with `make image`");
-        self.node.load(&archive).unwrap();
+        self.node.load(&operator::image().unwrap()).unwrap();
         self.node.tag(BUILT, &format!("docker.io/library/memcached-operator:{}", env!("CARGO_PKG_VERSION"))).unwrap();
     }
 

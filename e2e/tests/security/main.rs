@@ -14,6 +14,7 @@ mod watch;
 
 use std::path::Path;
 
+use e2e::operator;
 use e2e::stage::Stage;
 use testbed::artifact::{ARCHIVE, sasl_image};
 use testbed::home::Home;
@@ -38,14 +39,10 @@ fn load_images(node: &Node) {
     LOADED.call_once(|| {
         let store = Store::new(Home::locate().unwrap(), Progress::detect());
         node.load(&store.ensure(&sasl_image()).unwrap().join(ARCHIVE)).unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let image = root.join("target/image/memcached-operator.tar");
-        assert!(image.is_file(), "there is no {}: run `make image`", image.display());
-        node.load(&image).unwrap();
-        let agent = root.join(format!("target/{}-unknown-linux-musl/release/memcached-agent", std::env::consts::ARCH));
+        node.load(&operator::image().unwrap()).unwrap();
         let archive = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exporter.tar");
         let config = oci::Config::new(&[STOCK_EXPORTER]).entrypoint(&["/memcached-agent", "exporter"]);
-        oci::image_of_binaries(&[agent], config, &archive).unwrap();
+        oci::image_of_binaries(&[operator::agent()], config, &archive).unwrap();
         node.load(&archive).unwrap();
     });
 }

@@ -25,19 +25,8 @@ impl Package {
 
     /// Fetches the package and copies its wanted files to `out`.
     pub fn build(&self, home: &Home, out: &Path, task: &Task) -> Result<()> {
-        task.note("reading Debian's package lists");
-        let apt = Apt::prepare(home)?;
-        task.note("fetching the package");
         let scratch = tempfile::tempdir_in(out).map_err(Error::file("create a directory below", out))?;
-        apt.download(self.package, scratch.path())?;
-        let unpacked = scratch.path().join("unpacked");
-        for archive in files_below(scratch.path())? {
-            run(
-                &format!("unpacking {}", self.package),
-                Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&unpacked),
-            )?;
-        }
-        let found = files_below(&unpacked)?;
+        let found = files_below(&unpack(self.package, home, scratch.path(), task)?)?;
         for name in self.files {
             let file = found
                 .iter()
@@ -47,6 +36,19 @@ impl Package {
         }
         Ok(())
     }
+}
+
+/// Fetches a package and unpacks it below the empty directory `scratch`; where its files are then.
+pub fn unpack(package: &str, home: &Home, scratch: &Path, task: &Task) -> Result<PathBuf> {
+    task.note("reading Debian's package lists");
+    let apt = Apt::prepare(home)?;
+    task.note("fetching the package");
+    apt.download(package, scratch)?;
+    let unpacked = scratch.join("unpacked");
+    for archive in files_below(scratch)? {
+        run(&format!("unpacking {package}"), Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&unpacked))?;
+    }
+    Ok(unpacked)
 }
 
 /// Programs live in bin, sbin or lib/cni; completions and documentation may have the same name.

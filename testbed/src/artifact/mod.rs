@@ -5,6 +5,7 @@ mod debian;
 mod go;
 mod host;
 mod image;
+mod musl;
 mod python;
 mod sasl;
 mod server;
@@ -47,6 +48,8 @@ pub const GOMEMCACHE: &str = "0.0.0-20260422231931-4d751bb6e37c";
 pub const PROMETHEUS: &str = "0.315.0";
 /// The mdBook that is built.
 pub const MDBOOK: &str = "0.5.4";
+/// The cargo-deny that is built.
+pub const CARGO_DENY: &str = "0.20.2";
 /// The other operator whose suite is run; `go/peer/go.mod` pins the same one.
 pub const PEER: &str = "0.4.0";
 
@@ -65,6 +68,7 @@ enum Recipe {
     GoDirectories(go::Directories),
     Debian(debian::Package),
     Image(image::Image),
+    Musl,
     Server,
     Python,
     #[cfg(test)]
@@ -128,6 +132,17 @@ impl Artifact {
     pub fn mdbook() -> Self {
         let program = cargo::Program { name: "mdbook", version: MDBOOK, features: "search" };
         Self { name: program.name.into(), version: MDBOOK.into(), recipe: Recipe::Cargo(program) }
+    }
+
+    /// What checks the licences and the sources of crates.
+    pub fn cargo_deny() -> Self {
+        let program = cargo::Program { name: "cargo-deny", version: CARGO_DENY, features: "" };
+        Self { name: program.name.into(), version: CARGO_DENY.into(), recipe: Recipe::Cargo(program) }
+    }
+
+    /// A C compiler for static binaries.
+    pub fn musl_compiler() -> Self {
+        Self { name: musl::PROGRAM.into(), version: debian::release(), recipe: Recipe::Musl }
     }
 
     /// A client of memcached in Go.
@@ -194,7 +209,9 @@ impl Artifact {
     pub fn space(&self) -> Size {
         match &self.recipe {
             Recipe::Cargo(_) | Recipe::Go(_) => Size::mib(400),
-            Recipe::Debian(_) | Recipe::GoDirectories(_) | Recipe::Python | Recipe::Server => Size::mib(200),
+            Recipe::Debian(_) | Recipe::GoDirectories(_) | Recipe::Musl | Recipe::Python | Recipe::Server => {
+                Size::mib(200)
+            }
             Recipe::Image(_) => Size::mib(600),
             #[cfg(test)]
             Recipe::Script(_) => Size::mib(1),
@@ -218,6 +235,7 @@ impl Artifact {
             Recipe::GoDirectories(directories) => directories.build(out, task),
             Recipe::Debian(package) => package.build(store.home(), out, task),
             Recipe::Image(image) => image.build(&store.ensure(&busybox())?, out, task),
+            Recipe::Musl => musl::build(store.home(), out, task),
             Recipe::Python => python::build(out, task),
             Recipe::Server => server::build(&store.ensure(&newest_memcached_image())?, out, task),
             #[cfg(test)]
@@ -235,6 +253,7 @@ impl Artifact {
             Recipe::GoDirectories(directories) => directories.ingredients(),
             Recipe::Debian(package) => package.ingredients(),
             Recipe::Image(image) => image.ingredients(),
+            Recipe::Musl => musl::ingredients(),
             Recipe::Python => python::ingredients(),
             Recipe::Server => vec![server::GENERATION.into(), newest_memcached_image().directory().into_bytes()],
             #[cfg(test)]

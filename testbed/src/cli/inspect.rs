@@ -84,8 +84,10 @@ pub fn kubeconfig(store: &Store, cluster: &Named) -> Result<()> {
 /// Prints where a tool is, built first if need be.
 pub fn path(store: &Store, tool: &Tool) -> Result<()> {
     let artifact = match tool.tool.as_str() {
+        "cargo-deny" => Artifact::cargo_deny(),
         "helm" => Artifact::helm(),
         "mdbook" => Artifact::mdbook(),
+        "musl-gcc" => Artifact::musl_compiler(),
         "promtool" => Artifact::promtool(),
         _ => Artifact::kubernetes("kubectl"),
     };

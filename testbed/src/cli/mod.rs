@@ -47,7 +47,7 @@ enum Verb {
     Status(Status),
     /// Print the path of the administrator's kubeconfig
     Kubeconfig(Named),
-    /// Print the path of a tool that was built: helm, kubectl, mdbook, promtool
+    /// Print the path of a tool, built first if it is missing: cargo-deny, helm, kubectl, mdbook, musl-gcc, promtool
     Path(Tool),
     /// Run kubectl against a cluster
     Kubectl(Kubectl),
@@ -77,7 +77,7 @@ struct Named {
 #[derive(Debug, Args)]
 struct Tool {
     /// Which
-    #[arg(value_parser = ["helm", "kubectl", "mdbook", "promtool"])]
+    #[arg(value_parser = ["cargo-deny", "helm", "kubectl", "mdbook", "musl-gcc", "promtool"])]
     tool: String,
 }
 

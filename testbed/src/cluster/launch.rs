@@ -170,7 +170,8 @@ pub fn executable() -> Result<PathBuf> {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let profile = current.ancestors().nth(2).map(PathBuf::from).unwrap_or_default();
     let mut build = Command::new(cargo);
-    build.args(["build", "--quiet", "--bin", "testbed", "--manifest-path", manifest]);
+    // With the features that the whole workspace asks for: what the tests have built is then not built again.
+    build.args(["build", "--locked", "--quiet", "--workspace", "--bin", "testbed", "--manifest-path", manifest]);
     build.args(profile.ends_with("release").then_some("--release"));
     run("building the testbed program", &mut build)?;
     Ok(profile.join("testbed"))

@@ -2,6 +2,8 @@
 
 mod bundle;
 mod chart;
+mod dependency;
+mod toolchain;
 mod workflow;
 
 use crate::error::Result;
@@ -9,7 +11,13 @@ use crate::repository::Repository;
 
 /// What is wrong with the packages.
 pub fn audit(repository: &Repository) -> Result<Vec<String>> {
-    let parts = [bundle::audit(repository)?, chart::audit(repository)?, workflow::audit(repository)?];
+    let parts = [
+        bundle::audit(repository)?,
+        chart::audit(repository)?,
+        dependency::audit(repository)?,
+        toolchain::audit(repository)?,
+        workflow::audit(repository)?,
+    ];
     Ok(parts.into_iter().flatten().collect())
 }
 

@@ -1,4 +1,5 @@
-//! Workflows of continuous integration: they parse, ask for no more rights than they need, and run targets that exist.
+//! Workflows of continuous integration: they parse, ask for no more rights than they need, run targets that exist, and
+//! use actions by commit: a tag can be moved to other code.
 
 use serde_json::Value;
 
@@ -21,8 +22,10 @@ pub fn audit(repository: &Repository) -> Result<Vec<String>> {
     let known = Known { targets: &targets, files: &files };
     let mut complaints = Vec::new();
     for file in &files {
-        let workflow: Value = serde_saphyr::from_str(&repository.read(file)?).map_err(Error::generate(file))?;
-        complaints.extend(check(&workflow, known).into_iter().map(|complaint| format!("{file}: {complaint}")));
+        let text = repository.read(file)?;
+        let workflow: Value = serde_saphyr::from_str(&text).map_err(Error::generate(file))?;
+        let found = [check(&workflow, known), check_comments(&text)].concat();
+        complaints.extend(found.into_iter().map(|complaint| format!("{file}: {complaint}")));
     }
     Ok(complaints)
 }
@@ -80,14 +83,28 @@ fn check_job(job: &Value, jobs: Option<&serde_json::Map<String, Value>>, known: 
 
 fn check_step(step: &Value, targets: &[&str]) -> Vec<String> {
     match (step.get("uses").and_then(Value::as_str), step.get("run").and_then(Value::as_str)) {
-        (Some(action), None) if action.contains('@') => Vec::new(),
-        (Some(action), None) => vec![format!("{action} has no version")],
+        (Some(action), None) if is_pinned(action) => Vec::new(),
+        (Some(action), None) => vec![format!("{action} is not pinned by commit")],
         (None, Some(script)) => made(script)
             .filter(|target| !targets.contains(target))
             .map(|target| format!("make {target} does not exist"))
             .collect(),
         _ => vec!["a step has to use an action or run a script, and not both".into()],
     }
+}
+
+/// Whether an action is named by a commit of its repository.
+fn is_pinned(action: &str) -> bool {
+    let commit = action.split_once('@').map(|(_, commit)| commit);
+    commit.is_some_and(|commit| commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// A commit says nothing to people: the version that it is has to stand beside it, where Dependabot raises both.
+fn check_comments(text: &str) -> Vec<String> {
+    let actions = text.lines().filter_map(|line| line.trim_start_matches([' ', '-']).strip_prefix("uses: "));
+    let is_said = |action: &&str| action.split_once(" # v").is_some_and(|(_, version)| !version.trim().is_empty());
+    let foreign = actions.filter(|action| !action.starts_with("./"));
+    foreign.filter(|action| !is_said(action)).map(|action| format!("{action} does not say its version")).collect()
 }
 
 /// The targets that a script makes.
@@ -110,6 +127,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
     fn complaints(job: &Value) -> String {
         let workflow = json!({"name": "a", "on": "push", "permissions": {}, "jobs": {"one": job}});
         check(&workflow, Known { targets: &["test"], files: &[] }).join("\n")
@@ -117,21 +136,22 @@ mod tests {
 
     #[test]
     fn a_sound_workflow_passes() {
-        let steps = json!([{"uses": "actions/checkout@v5"}, {"run": "make test IMAGE=x\necho done"}]);
+        let steps = json!([{"uses": format!("actions/checkout@{COMMIT}")}, {"run": "make test IMAGE=x\necho done"}]);
         assert_eq!(complaints(&json!({"runs-on": "x", "timeout-minutes": 5, "steps": steps})), "");
     }
 
     #[test]
     fn every_kind_of_mistake_is_found() {
         let job = json!({"runs-on": "x", "needs": ["nobody"], "strategy": {"matrix": {"target": ["nothing"]}}, "steps": [
-            {"uses": "actions/checkout"}, {"run": "make no-such"}, {"name": "empty"},
+            {"uses": "actions/checkout"}, {"uses": "actions/cache@v5"}, {"run": "make no-such"}, {"name": "empty"},
         ]});
         let found = complaints(&job);
         for complaint in [
             "timeout-minutes is missing",
             "nobody, which is no job",
             "make nothing",
-            "no version",
+            "actions/checkout is not pinned",
+            "actions/cache@v5 is not pinned",
             "make no-such",
             "a step has to",
         ] {
@@ -140,5 +160,11 @@ mod tests {
         assert!(complaints(&json!({"uses": "./nowhere.yaml"})).contains("no workflow of ours"));
         let empty = check(&json!({}), Known { targets: &[], files: &[] });
         assert!(empty.contains(&"permissions is missing".to_owned()));
+    }
+
+    #[test]
+    fn a_commit_has_its_version_beside_it() {
+        assert_eq!(check_comments(&format!("    - uses: a/b@{COMMIT} # v1.2.3\n    uses: ./c.yaml\n")), [""; 0]);
+        assert_eq!(check_comments(&format!("    - uses: a/b@{COMMIT}\n      uses: a/c@{COMMIT} #\n")).len(), 2);
     }
 }
