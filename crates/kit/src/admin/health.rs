@@ -1,5 +1,5 @@
 //! `/healthz`: the process answers. `/readyz`: every part that was registered says that it is ready.
-//! Which of several replicas leads is no matter of readiness: followers are ready too.
+//! Which replica of a release leads is no matter of readiness: followers are ready too.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,8 @@ use http::StatusCode;
 use super::{AdminError, BindAddress, Server, start};
 use crate::shutdown::Shutdown;
 
-type Check = Box<dyn Fn() -> bool + Send + Sync>;
+/// An error says what is missing; it is empty where the name says it all.
+type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// What has to be true before the operator is ready; clones are the same list.
 ///
@@ -21,7 +22,8 @@ type Check = Box<dyn Fn() -> bool + Send + Sync>;
 ///
 /// let readiness = Readiness::default();
 /// readiness.register("caches", || false);
-/// assert_eq!(readiness.failing(), ["caches"]);
+/// readiness.register_check("scope", || Err("waiting for another operator".into()));
+/// assert_eq!(readiness.failing(), ["caches", "scope: waiting for another operator"]);
 /// ```
 #[derive(Clone, Default)]
 pub struct Readiness {
@@ -31,14 +33,24 @@ pub struct Readiness {
 impl Readiness {
     /// Adds a check; it is asked at every probe, so it only looks at something that is already known.
     pub fn register(&self, name: &str, check: impl Fn() -> bool + Send + Sync + 'static) {
+        self.register_check(name, move || if check() { Ok(()) } else { Err(String::new()) });
+    }
+
+    /// Adds a check that says why it fails.
+    pub fn register_check(&self, name: &str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         checks.push((name.to_owned(), Box::new(check)));
     }
 
-    /// The names of the checks that fail.
+    /// The checks that fail: their names, and why where they say so.
     pub fn failing(&self) -> Vec<String> {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
-        checks.iter().filter(|(_, check)| !check()).map(|(name, _)| name.clone()).collect()
+        let why = |(name, check): &(String, Check)| match check() {
+            Ok(()) => None,
+            Err(why) if why.is_empty() => Some(name.clone()),
+            Err(why) => Some(format!("{name}: {why}")),
+        };
+        checks.iter().filter_map(why).collect()
     }
 }
 
