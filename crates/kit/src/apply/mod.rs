@@ -136,9 +136,9 @@ impl Applier {
         &self.manager
     }
 
-    /// An error unless this process leads; for writes that go other ways.
-    pub fn check(&self) -> Result<(), NotLeader> {
-        self.leadership.check()
+    /// An error unless this process leads in a namespace; for writes that go other ways.
+    pub fn check(&self, namespace: &str) -> Result<(), NotLeader> {
+        self.leadership.check_in(namespace)
     }
 
     /// The client.
@@ -216,7 +216,7 @@ impl Applier {
         if is_foreign || live.metadata.deletion_timestamp.is_some() {
             return Ok(false);
         }
-        self.leadership.check()?;
+        self.check(wish.namespace)?;
         let preconditions = Preconditions { uid: live.metadata.uid.clone(), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         let api = self.api(wish);
@@ -234,7 +234,7 @@ impl Applier {
         subresource: &str,
         object: &Value,
     ) -> Result<bool, ApplyError> {
-        self.leadership.check()?;
+        self.check(wish.namespace)?;
         let params = PatchParams::apply(&self.manager);
         let api = self.api(wish);
         let patch = Patch::Apply(object);
@@ -247,7 +247,7 @@ impl Applier {
     }
 
     async fn patch(&self, wish: &Wish<'_>, object: Value, force: bool) -> Result<DynamicObject, ApplyError> {
-        self.leadership.check()?;
+        self.check(wish.namespace)?;
         let mut params = PatchParams::apply(&self.manager);
         params.force = force;
         let api = self.api(wish);
@@ -259,7 +259,7 @@ impl Applier {
         let Some(patch) = managed::take_over(&live, &self.manager, &self.predecessors) else {
             return Ok(live);
         };
-        self.leadership.check()?;
+        self.check(wish.namespace)?;
         let api = self.api(wish);
         let patch: Patch<()> = Patch::Json(patch);
         self.call("take over", wish, api.patch(wish.name, &PatchParams::default(), &patch)).await

@@ -93,7 +93,7 @@ async fn write(cache: &Memcached, status: &MemcachedStatus, context: &Context) -
         "status": status,
     });
     let params = PatchParams::apply(context.applier.manager()).force();
-    context.applier.check()?;
+    context.applier.check(&namespace)?;
     let name = cache.name_any();
     let document = Patch::Apply(document);
     let written = tokio::time::timeout(PATIENCE, api.patch_status(&name, &params, &document)).await;
@@ -133,7 +133,7 @@ async fn warn(cache: &Memcached, valid: Option<&Validated>, context: &Context) {
 }
 
 async fn tell(cache: &Memcached, type_: EventType, reason: String, note: String, context: &Context) {
-    if context.applier.check().is_err() {
+    if context.applier.check(&cache.namespace().unwrap_or_default()).is_err() {
         return;
     }
     let event = Event { type_, reason, note: Some(note), action: "Reconcile".into(), secondary: None };
