@@ -14,5 +14,6 @@ mod ownership;
 mod program;
 mod rollout;
 mod scale;
+mod scope;
 mod secret;
 mod several;

@@ -76,12 +76,12 @@ fn what_cannot_work_is_explained_too() {
     assert_eq!(unknown.status.code(), Some(2));
 }
 
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// One request over a socket; the whole answer.
-fn get(port: u16, path: &str) -> Result<String, String> {
+pub fn get(port: u16, path: &str) -> Result<String, String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|e| e.to_string())?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").map_err(|e| e.to_string())?;
     let mut answer = String::new();
@@ -89,7 +89,7 @@ fn get(port: u16, path: &str) -> Result<String, String> {
     Ok(answer)
 }
 
-async fn eventually(port: u16, path: &str, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+pub async fn eventually(port: u16, path: &str, what: &str, is_so: impl Fn(&str) -> bool) -> String {
     wait::until(what.to_owned(), PATIENCE, async || {
         let answer = get(port, path)?;
         if is_so(&answer) { Ok(answer) } else { Err(answer) }
