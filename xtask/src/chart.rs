@@ -64,7 +64,8 @@ fn definition() -> Result<Output> {
 fn rules(repository: &Repository) -> Result<Output> {
     let sources = [
         ("caches", "cluster", "ClusterRole", NAME),
-        ("leader", "base", "Role", "memcached-operator-leader"),
+        ("leader", "base", "Role", rbac::LEADER),
+        ("scope", "cluster", "ClusterRole", rbac::SCOPE),
         ("metricsAuth", "metrics", "ClusterRole", "memcached-operator-metrics-auth"),
         ("metricsReader", "metrics", "ClusterRole", "memcached-operator-metrics-reader"),
         ("webhookSecret", "webhook", "Role", "memcached-operator-webhook"),
@@ -74,12 +75,14 @@ fn rules(repository: &Repository) -> Result<Output> {
     ];
     let mut content = TEMPLATE_NOTICE.to_owned();
     for (name, file, kind, role) in sources {
-        let rules = rbac::rules(repository, file, kind, role)?
-            .replace(
-                "[memcached-operator-webhook-cert]",
-                "[{{ include \"memcached-operator.webhookCertSecretName\" . }}]",
-            )
-            .replace("[memcached-operator]", "[{{ include \"memcached-operator.clusterName\" . }}]");
+        let mut rules = rbac::rules(repository, file, kind, role)?.replace(
+            "[memcached-operator-webhook-cert]",
+            "[{{ include \"memcached-operator.webhookCertSecretName\" . }}]",
+        );
+        // A Lease has the same name in every release: that is how they find each other.
+        if name == "webhookConfiguration" {
+            rules = rules.replace("[memcached-operator]", "[{{ include \"memcached-operator.clusterName\" . }}]");
+        }
         content.push_str(&define(&format!("rules.{name}"), &rules));
     }
     Ok(output("templates/_rules.tpl", content))

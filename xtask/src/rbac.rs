@@ -1,4 +1,4 @@
-//! What the operator may do in one namespace: the same as in all of them, as a Role.
+//! What the operator may do in one namespace: the same as in all of them, as a Role, and hold a Lease there.
 
 use crate::NOTICE;
 use crate::error::Result;
@@ -7,9 +7,13 @@ use crate::output::Output;
 use crate::repository::Repository;
 
 pub const NAME: &str = "memcached-operator";
+pub const LEADER: &str = "memcached-operator-leader";
+pub const SCOPE: &str = "memcached-operator-scope";
 
 pub fn outputs(repository: &Repository) -> Result<Vec<Output>> {
-    let rules = rules(repository, "cluster", "ClusterRole", NAME)?;
+    let caches = rules(repository, "cluster", "ClusterRole", NAME)?;
+    // One Lease in each namespace that is watched by name.
+    let leader = rules(repository, "base", "Role", LEADER)?;
     let content = format!(
         "{NOTICE}# What the operator may do in one namespace: apply it with --namespace to each one it watches, instead
 # of cluster.yaml.
@@ -18,7 +22,8 @@ kind: Role
 metadata:
   name: memcached-operator
 rules:
-{rules}
+{caches}
+{leader}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

@@ -51,7 +51,19 @@
 {{- define "memcached-operator.rules.leader" -}}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, create, update]
+  resourceNames: [memcached-operator]
+  verbs: [get, update]
+# RBAC cannot name what does not exist yet.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+{{- end }}
+
+{{- define "memcached-operator.rules.scope" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [memcached-operator]
+  verbs: [list, update]
 {{- end }}
 
 {{- define "memcached-operator.rules.metricsAuth" -}}

@@ -18,5 +18,11 @@ pub const MANAGED_BY_VALUE: &str = "memcached-operator";
 pub const RESTART_TRIGGER: &str = "memcached.c5c3.io/restart-trigger";
 /// On pods: a hash over the mounted keys of the Secrets they use.
 pub const SECRET_HASH: &str = "memcached.c5c3.io/secret-hash";
+/// On Leases: the release that holds it, its namespace and name.
+pub const LEASE_RELEASE: &str = "memcached.c5c3.io/release";
+/// On Leases: the namespaces that this release watches; `*` for all.
+pub const LEASE_WATCH_NAMESPACES: &str = "memcached.c5c3.io/watch-namespaces";
+/// On Leases: how far its holder has come.
+pub const LEASE_PHASE: &str = "memcached.c5c3.io/phase";
 /// On ControllerRevisions: the cache whose pod template they keep.
 pub const TEMPLATE_OF: &str = "memcached.c5c3.io/template-of";

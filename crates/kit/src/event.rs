@@ -35,7 +35,7 @@ impl Events {
     }
 
     async fn publish(&self, about: &ObjectReference, type_: EventType, reason: &str, note: &str) {
-        if self.leadership.check().is_err() {
+        if self.leadership.check_in(about.namespace.as_deref().unwrap_or_default()).is_err() {
             return;
         }
         let note = Some(shorten(note));

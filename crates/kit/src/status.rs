@@ -80,7 +80,7 @@ async fn write<K: CustomResource>(applier: &Applier, object: &K, status: &impl S
         "status": status,
     });
     let params = PatchParams::apply(applier.manager()).force();
-    applier.check()?;
+    applier.check(&namespace)?;
     let document = Patch::Apply(document);
     let written = tokio::time::timeout(REQUEST_TIMEOUT, api.patch_status(&name, &params, &document)).await;
     match written.map_err(|_| Error::Timeout)? {

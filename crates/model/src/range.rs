@@ -27,7 +27,7 @@ impl Range {
 
     /// Whether every address of its family is in the range.
     pub fn is_everything(&self) -> bool {
-        self.length == 0
+        self.0.prefix_len() == 0
     }
 
     /// Whether another range is a part of this one, and not all of it.

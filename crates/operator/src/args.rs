@@ -49,12 +49,16 @@ pub struct Operator {
     /// Namespaces to work in, separated by commas; all if empty
     #[arg(long, env = "WATCH_NAMESPACES", value_delimiter = ',')]
     pub watch_namespaces: Vec<String>,
-    /// Let one of several replicas lead; the others wait
+    /// Let one of several replicas lead; the others wait. Without it no other operator of the same namespaces is noticed
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub leader_elect: bool,
-    /// The namespace of the lease; the operator's own by default
+    /// The operator's own namespace; of an operator of all namespaces, its Lease is there
     #[arg(long, env = "POD_NAMESPACE", default_value = "memcached-operator-system")]
     pub leader_election_namespace: String,
+    /// The name of this release. Replicas of the same name and namespace hand leadership over to each other; another
+    /// release waits while this one works in its namespaces
+    #[arg(long, default_value = "memcached-operator")]
+    pub release_name: String,
     /// Where metrics are served over TLS, to those whose token may get /metrics; 0 turns them off
     #[arg(long, default_value = ":8443")]
     pub metrics_bind_address: BindAddress,

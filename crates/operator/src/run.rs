@@ -7,7 +7,7 @@ use memcached_api::label;
 use memcached_core::memcached::Settings;
 use operator_kit::admin::{Certificate, Protection, Readiness, serve_health, serve_metrics};
 use operator_kit::controller::{self, Controllers};
-use operator_kit::lease::{self, Leadership, LeaseConfig};
+use operator_kit::lease::{self, Leadership, LeaseConfig, Mark, MarkKeys, Scope};
 use operator_kit::metrics::Metrics;
 use operator_kit::shutdown::{self, Shutdown};
 use operator_kit::{task, telemetry};
@@ -42,6 +42,8 @@ async fn serve(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Er
     let (resign, resigned) = shutdown::channel();
     let (leadership, election) = stand(&operator, config, resigned)?;
     metrics.show_leadership(leadership.clone());
+    let scope = leadership.clone();
+    readiness.register_check("scope", move || scope.status().check());
     let admission = webhook::serve(&operator, client.clone(), &metrics, leadership.clone(), &readiness, &shutdown)?;
 
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?operator.watch_namespaces, "starting");
@@ -86,11 +88,22 @@ fn stand(
     resigned: Shutdown,
 ) -> Result<(Leadership, Option<Election>), Box<dyn Error>> {
     if !operator.leader_elect {
+        tracing::warn!("leader election is off: no other operator of the same namespaces is noticed");
         return Ok((Leadership::always(), None));
     }
     let host = std::env::var("HOSTNAME").unwrap_or_else(|_| NAME.into());
     let identity = lease::unique_identity(&host);
-    let config_of_lease = LeaseConfig::new(&operator.leader_election_namespace, NAME, &identity);
+    let namespace = &operator.leader_election_namespace;
+    let mark = Mark {
+        keys: MarkKeys {
+            release: label::LEASE_RELEASE,
+            scope: label::LEASE_WATCH_NAMESPACES,
+            phase: label::LEASE_PHASE,
+        },
+        release: format!("{namespace}/{}", operator.release_name),
+        scope: Scope::of(&operator.watch_namespaces),
+    };
+    let config_of_lease = LeaseConfig { mark: Some(mark), ..LeaseConfig::new(namespace, NAME, &identity) };
     let (leadership, election) = lease::candidate(config_of_lease, lease::client(config)?)?;
     Ok((leadership, Some(tokio::spawn(election.run(resigned)))))
 }

@@ -74,7 +74,11 @@ fn spec(repository: &Repository, deployment: &Value) -> Result<Value> {
             "spec": {
                 "deployments": [{"name": NAME, "spec": deployment}],
                 // OLM gives these in the target namespaces, or in all of them.
-                "permissions": [permissions(repository, &[("cluster", "ClusterRole", NAME), ("base", "Role", "memcached-operator-leader")])?],
+                "permissions": [permissions(repository, &[
+                    ("cluster", "ClusterRole", NAME),
+                    ("cluster", "ClusterRole", rbac::SCOPE),
+                    ("base", "Role", rbac::LEADER),
+                ])?],
                 "clusterPermissions": [permissions(repository, &[("metrics", "ClusterRole", "memcached-operator-metrics-auth")])?],
             },
         },

@@ -1,5 +1,5 @@
 //! `/healthz`: the process answers. `/readyz`: every part that was registered says that it is ready.
-//! Which of several replicas leads is no matter of readiness: followers are ready too.
+//! Which replica of a release leads is no matter of readiness: followers are ready too.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +12,7 @@ use http::StatusCode;
 use super::{AdminError, BindAddress, Server, start};
 use crate::shutdown::Shutdown;
 
+/// An error says what is missing; it is empty where the name says it all.
 type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// What has to be true before the operator is ready; clones are the same list.
@@ -21,7 +22,8 @@ type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 ///
 /// let readiness = Readiness::default();
 /// readiness.register("caches", || false);
-/// assert_eq!(readiness.failing(), ["caches"]);
+/// readiness.register_check("scope", || Err("waiting for another operator".into()));
+/// assert_eq!(readiness.failing(), ["caches", "scope: waiting for another operator"]);
 /// ```
 #[derive(Clone, Default)]
 pub struct Readiness {
@@ -40,11 +42,15 @@ impl Readiness {
         checks.push((name.to_owned(), Box::new(check)));
     }
 
-    /// The checks that fail: their names, and why if they say it.
+    /// The checks that fail: their names, and why where they say so.
     pub fn failing(&self) -> Vec<String> {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
-        let failing = checks.iter().filter_map(|(name, check)| Some((name, check().err()?)));
-        failing.map(|(name, why)| if why.is_empty() { name.clone() } else { format!("{name}: {why}") }).collect()
+        let why = |(name, check): &(String, Check)| match check() {
+            Ok(()) => None,
+            Err(why) if why.is_empty() => Some(name.clone()),
+            Err(why) => Some(format!("{name}: {why}")),
+        };
+        checks.iter().filter_map(why).collect()
     }
 }
 

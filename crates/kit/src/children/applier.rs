@@ -90,9 +90,9 @@ impl Applier {
         &self.manager
     }
 
-    /// An error unless this process leads; for writes that go other ways.
-    pub fn check(&self) -> Result<(), NotLeader> {
-        self.leadership.check()
+    /// An error unless this process leads in a namespace; for writes that go other ways.
+    pub fn check(&self, namespace: &str) -> Result<(), NotLeader> {
+        self.leadership.check_in(namespace)
     }
 
     /// The client.
@@ -186,7 +186,7 @@ impl Applier {
         if is_foreign || live.metadata.deletion_timestamp.is_some() {
             return Ok(false);
         }
-        self.leadership.check()?;
+        self.check(desired.namespace)?;
         let preconditions = Preconditions { uid: live.metadata.uid.clone(), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         let api = self.api(desired.resource, desired.namespace);
@@ -199,7 +199,7 @@ impl Applier {
 
     /// Applies the count without force: who owns it already keeps it.
     async fn apply_scale(&self, desired: &Desired<'_>, scale: &Value) -> Result<(), ApplyError> {
-        self.leadership.check()?;
+        self.check(desired.namespace)?;
         let params = PatchParams::apply(&self.manager);
         let api = self.api(desired.resource, desired.namespace);
         let patch = Patch::Apply(scale);
@@ -210,7 +210,7 @@ impl Applier {
     }
 
     async fn patch(&self, desired: &Desired<'_>, object: Value, force: bool) -> Result<DynamicObject, ApplyError> {
-        self.leadership.check()?;
+        self.check(desired.namespace)?;
         let mut params = PatchParams::apply(&self.manager);
         params.force = force;
         let api = self.api(desired.resource, desired.namespace);
@@ -222,7 +222,7 @@ impl Applier {
         let Some(patch) = managed::take_over(&live, &self.manager, &self.predecessors) else {
             return Ok(live);
         };
-        self.leadership.check()?;
+        self.check(desired.namespace)?;
         let api = self.api(desired.resource, desired.namespace);
         let patch: Patch<()> = Patch::Json(patch);
         call("take over", desired, api.patch(desired.name, &PatchParams::default(), &patch)).await

@@ -125,8 +125,8 @@ impl<K: Kind> KindReconciler<K> {
 
     async fn write_status(&self, object: &DynamicObject, resource: &ApiResource, status: &Value) -> Result<(), String> {
         let applier = &self.context.shared.applier;
-        applier.check().map_err(|error| error.to_string())?;
         let namespace = object.namespace().unwrap_or_default();
+        applier.check(&namespace).map_err(|error| error.to_string())?;
         let api: Api<DynamicObject> = Api::namespaced_with(applier.client().clone(), &namespace, resource);
         let document = json!({
             "apiVersion": resource.api_version, "kind": resource.kind,

@@ -1,4 +1,4 @@
-//! Carries out what the [`Elector`] says, against the API server, until the shutdown.
+//! Carries out what the [`ScopeElector`] says, against the API server, until the shutdown.
 //! Every request has a deadline of its own, and none keeps a leader past the end of its leadership.
 
 use std::convert::Infallible;
@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::PostParams;
 use kube::{Api, Client};
-use tokio::time::timeout;
 
 use super::leadership::Publisher;
-use super::{Elector, InvalidLease, Leadership, LeaseConfig, Step};
+use super::request::{Answer, RequestError, list_all, replace, request_own, within};
+use super::{InvalidLease, Leadership, LeaseConfig, ScopeElector, ScopeStatus, ScopeStep, Step};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Chain;
 
@@ -19,12 +18,17 @@ use crate::telemetry::Chain;
 const RELEASE_TRIES: u32 = 3;
 
 /// A candidate, ready to [`run`](Election::run).
-#[derive(Debug)]
 pub struct Election {
     config: LeaseConfig,
-    elector: Elector,
-    leases: Api<Lease>,
+    elector: ScopeElector,
+    client: Client,
     publisher: Publisher,
+}
+
+impl std::fmt::Debug for Election {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Election").field("elector", &self.elector).finish_non_exhaustive()
+    }
 }
 
 /// How an election ended.
@@ -38,15 +42,15 @@ pub enum LeadershipEnd {
     Kept,
 }
 
-/// A candidate for a lease, and the handle that says whether it leads.
+/// A candidate for a lease, or with a [`Mark`](super::Mark) for a whole scope, and the handle that says whether it
+/// leads.
 ///
 /// The client should be one from [`lease::client`](super::client).
 pub fn candidate(config: LeaseConfig, client: Client) -> Result<(Leadership, Election), InvalidLease> {
     config.check()?;
     let (publisher, leadership) = Publisher::new();
-    let leases = Api::namespaced(client, &config.namespace);
-    let elector = Elector::new(config.clone());
-    Ok((leadership, Election { config, elector, leases, publisher }))
+    let elector = ScopeElector::new(config.clone());
+    Ok((leadership, Election { config, elector, client, publisher }))
 }
 
 impl Election {
@@ -67,97 +71,137 @@ impl Election {
         loop {
             let now = Instant::now();
             let until = self.elector.leads_until(now);
-            self.announce(until);
+            self.announce(now, until);
             let step = self.elector.next(now, Timestamp::now());
             // A leader wakes up in time to say that it is none any more.
             let left = until.map(|until| until - now);
             match step {
-                Step::Sleep(pause) => tokio::time::sleep(left.map_or(pause, |left| left.min(pause))).await,
-                step => self.attempt(step, left).await,
+                ScopeStep::Sleep(pause) => tokio::time::sleep(left.map_or(pause, |left| left.min(pause))).await,
+                step => {
+                    let limit = self.config.request_timeout();
+                    self.attempt(step, left.map_or(limit, |left| left.min(limit))).await;
+                }
             }
         }
     }
 
     /// One request, and what came of it.
-    async fn attempt(&mut self, step: Step, left: Option<Duration>) {
-        let limit = self.config.request_timeout();
-        let limit = left.map_or(limit, |left| left.min(limit));
+    async fn attempt(&mut self, step: ScopeStep, limit: Duration) {
+        match step {
+            ScopeStep::Sleep(_) => {}
+            ScopeStep::Own(number, step) => self.attempt_own(number, step, limit).await,
+            ScopeStep::GiveBack(number, lease) => {
+                let request = Step::Replace(lease);
+                match within(limit, request_own(&self.leases(number), &self.config.name, request)).await {
+                    Ok(Answer::Written(lease)) => self.elector.given_back(number, Instant::now(), *lease),
+                    Ok(Answer::Read(_)) => {}
+                    Err(error) => self.own_failed(number, &error, true),
+                }
+            }
+            ScopeStep::List => {
+                let sent = Instant::now();
+                match within(limit, list_all(&self.client, &self.config.name)).await {
+                    Ok(leases) => self.elector.listed(sent, Instant::now(), leases),
+                    Err(error) => self.rivals_failed("failed to list the Leases of other operators", &error),
+                }
+            }
+            ScopeStep::Rival(lease) => match within(limit, replace(&self.client, &lease)).await {
+                Ok(lease) => self.elector.rival_written(Instant::now(), lease),
+                Err(error) if error.is_conflict(true) => self.elector.rival_refused(),
+                Err(error) => self.rivals_failed("failed to write the Lease of another operator", &error),
+            },
+        }
+    }
+
+    async fn attempt_own(&mut self, number: usize, step: Step, limit: Duration) {
         let replaces = matches!(step, Step::Replace(_));
         let sent = Instant::now();
-        let answer = timeout(limit, request(&self.leases, &self.config.name, step)).await;
+        match within(limit, request_own(&self.leases(number), &self.config.name, step)).await {
+            Ok(Answer::Read(lease)) => self.elector.observed(number, Instant::now(), lease.map(|lease| *lease)),
+            Ok(Answer::Written(lease)) => self.elector.written(number, sent, Instant::now(), *lease),
+            Err(error) => self.own_failed(number, &error, replaces),
+        }
+    }
+
+    fn own_failed(&mut self, number: usize, error: &RequestError, replaces: bool) {
         let now = Instant::now();
-        match answer {
-            Ok(Ok(Answer::Read(lease))) => self.observe(now, lease),
-            Ok(Ok(Answer::Written(lease))) => self.elector.written(sent, lease),
-            Ok(Err(error)) if is_conflict(&error, replaces) => self.elector.refused(now),
-            Ok(Err(error)) => {
-                tracing::warn!(lease = self.config.name, error = %Chain(&error), "failed to reach the lease");
-                self.elector.failed(now);
-            }
-            Err(_) => {
-                tracing::warn!(lease = self.config.name, ?limit, "failed to reach the lease in time");
-                self.elector.failed(now);
-            }
+        if error.is_conflict(replaces) {
+            self.elector.refused(number, now);
+            return;
         }
+        let (lease, namespace) = (&self.config.name, self.elector.namespace(number).to_owned());
+        let is_one_of_several = self.config.mark.is_some() && self.elector.len() > 1;
+        if is_one_of_several && error.is_denial() {
+            if self.elector.denied(number, now, &error.to_string()) {
+                tracing::warn!(lease, namespace, error = %Chain(error), "doing without this namespace");
+            }
+            return;
+        }
+        tracing::warn!(lease, namespace, error = %Chain(error), "failed to reach the lease");
+        self.elector.failed(number, now, &Chain(error).to_string());
     }
 
-    fn observe(&mut self, now: Instant, lease: Option<Lease>) {
-        let before = self.elector.holder().map(str::to_owned);
-        self.elector.observed(now, lease);
-        let holder = self.elector.holder();
-        if holder.is_some() && holder != before.as_deref() && holder != Some(&self.config.identity) {
-            tracing::info!(lease = self.config.name, holder, "following");
-        }
+    fn rivals_failed(&mut self, what: &str, error: &RequestError) {
+        let why = format!("{what}: {}", Chain(error));
+        tracing::warn!(lease = self.config.name, why, "failed to reach the lease");
+        self.elector.rivals_failed(Instant::now(), &why);
     }
 
-    fn announce(&self, until: Option<Instant>) {
+    fn leases(&self, number: usize) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), self.elector.namespace(number))
+    }
+
+    fn announce(&mut self, now: Instant, until: Option<Instant>) {
+        let status = self.elector.status(now);
+        let LeaseConfig { name, identity, .. } = &self.config;
+        // First what is not led, then until when the rest is.
+        if self.publisher.describe(status.clone(), self.elector.without()) {
+            match &status {
+                ScopeStatus::Waiting(_) => tracing::warn!(lease = name, identity, "{status}"),
+                status => tracing::info!(lease = name, identity, %status, "scope"),
+            }
+        }
         if !self.publisher.publish(until) {
             return;
         }
-        let Self { config: LeaseConfig { name, identity, .. }, .. } = self;
         if until.is_some() {
             tracing::info!(lease = name, identity, "leading");
         } else {
-            tracing::warn!(lease = name, identity, holder = self.elector.holder(), "leading no more");
+            tracing::warn!(lease = name, identity, "leading no more");
         }
     }
 
     async fn release(&mut self) -> LeadershipEnd {
+        let mut ends = Vec::new();
+        for number in 0..self.elector.len() {
+            ends.push(self.release_own(number).await);
+        }
+        for lease in self.elector.release_rivals(Timestamp::now()) {
+            // One that is not given back expires.
+            within(self.config.request_timeout(), replace(&self.client, &lease)).await.ok();
+        }
+        let end = [LeadershipEnd::Kept, LeadershipEnd::Released].into_iter().find(|end| ends.contains(end));
+        end.unwrap_or(LeadershipEnd::NotHeld)
+    }
+
+    async fn release_own(&mut self, number: usize) -> LeadershipEnd {
+        let (leases, limit) = (self.leases(number), self.config.request_timeout());
+        let namespace = self.elector.namespace(number).to_owned();
         for _ in 0..RELEASE_TRIES {
-            let limit = self.config.request_timeout();
             // Read first: the shutdown may have cut off a write whose outcome nobody knows.
-            let Ok(Ok(lease)) = timeout(limit, self.leases.get_opt(&self.config.name)).await else { break };
-            self.elector.observed(Instant::now(), lease);
-            let Some(lease) = self.elector.release(Timestamp::now()) else { return LeadershipEnd::NotHeld };
-            match timeout(limit, request(&self.leases, &self.config.name, Step::Replace(lease))).await {
-                Ok(Ok(_)) => {
-                    tracing::info!(lease = self.config.name, "released");
+            let Ok(lease) = within(limit, leases.get_opt(&self.config.name)).await else { break };
+            self.elector.observed(number, Instant::now(), lease);
+            let Some(lease) = self.elector.release(number, Timestamp::now()) else { return LeadershipEnd::NotHeld };
+            match within(limit, request_own(&leases, &self.config.name, Step::Replace(lease))).await {
+                Ok(_) => {
+                    tracing::info!(lease = self.config.name, namespace, "released");
                     return LeadershipEnd::Released;
                 }
-                Ok(Err(error)) if is_conflict(&error, true) => {}
-                _ => break,
+                Err(error) if error.is_conflict(true) => {}
+                Err(_) => break,
             }
         }
-        tracing::warn!(lease = self.config.name, "failed to release the lease: it has to expire");
+        tracing::warn!(lease = self.config.name, namespace, "failed to release the lease: it has to expire");
         LeadershipEnd::Kept
     }
-}
-
-enum Answer {
-    Read(Option<Lease>),
-    Written(Lease),
-}
-
-async fn request(leases: &Api<Lease>, name: &str, step: Step) -> kube::Result<Answer> {
-    let params = PostParams::default();
-    match step {
-        Step::Sleep(_) | Step::Read => leases.get_opt(name).await.map(Answer::Read),
-        Step::Create(lease) => leases.create(&params, &lease).await.map(Answer::Written),
-        Step::Replace(lease) => leases.replace(name, &params, &lease).await.map(Answer::Written),
-    }
-}
-
-/// The lease is not the one that the write was made for: another version, already there, or gone.
-fn is_conflict(error: &kube::Error, replaces: bool) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 409 || (replaces && status.code == 404))
 }

@@ -1,10 +1,13 @@
 //! The handle that the rest of the operator holds: am I the leader, right now?
 //! Leadership carries its own end: it lapses at the deadline even when nobody is there to take it away.
 
+use std::collections::BTreeSet;
 use std::future;
 use std::time::Instant;
 
 use tokio::sync::watch;
+
+use super::status::ScopeStatus;
 
 /// Who leads, as far as this process may believe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +47,28 @@ pub struct NotLeader;
 #[derive(Debug, Clone)]
 pub struct Leadership {
     standing: watch::Receiver<Standing>,
+    scope: watch::Receiver<ScopeState>,
+}
+
+/// What is known about the scope beside who leads.
+#[derive(Debug, Clone)]
+struct ScopeState {
+    status: ScopeStatus,
+    /// Namespaces in which this process must not write although it leads.
+    without: BTreeSet<String>,
+}
+
+impl ScopeState {
+    const fn of(status: ScopeStatus) -> Self {
+        Self { status, without: BTreeSet::new() }
+    }
 }
 
 impl Leadership {
     /// Leadership without an election.
     pub fn always() -> Self {
-        Self { standing: watch::channel(Standing::Always).1 }
+        let scope = watch::channel(ScopeState::of(ScopeStatus::Settled)).1;
+        Self { standing: watch::channel(Standing::Always).1, scope }
     }
 
     /// Whether this process leads, at this moment.
@@ -60,6 +79,17 @@ impl Leadership {
     /// The check that belongs before every write.
     pub fn check(&self) -> Result<(), NotLeader> {
         if self.is_leader() { Ok(()) } else { Err(NotLeader) }
+    }
+
+    /// The same for a write in one namespace of the scope: its Lease may not be to be had.
+    pub fn check_in(&self, namespace: &str) -> Result<(), NotLeader> {
+        self.check()?;
+        if self.scope.borrow().without.contains(namespace) { Err(NotLeader) } else { Ok(()) }
+    }
+
+    /// Where this process stands beside other operators.
+    pub fn status(&self) -> ScopeStatus {
+        self.scope.borrow().status.clone()
     }
 
     /// Waits until this process leads; forever if the election has ended.
@@ -114,12 +144,24 @@ impl Leadership {
 #[derive(Debug)]
 pub(super) struct Publisher {
     standing: watch::Sender<Standing>,
+    scope: watch::Sender<ScopeState>,
 }
 
 impl Publisher {
     pub(super) fn new() -> (Self, Leadership) {
-        let (sender, receiver) = watch::channel(Standing::Follower);
-        (Self { standing: sender }, Leadership { standing: receiver })
+        let (standing, receiver) = watch::channel(Standing::Follower);
+        let unknown = ScopeStatus::Unknown("the Lease has not been read yet".into());
+        let (scope, status) = watch::channel(ScopeState::of(unknown));
+        (Self { standing, scope }, Leadership { standing: receiver, scope: status })
+    }
+
+    /// Says where this process stands, and in which namespaces it must not write. Whether the status is another.
+    pub(super) fn describe(&self, status: ScopeStatus, without: BTreeSet<String>) -> bool {
+        self.scope.send_if_modified(|scope| {
+            let is_news = scope.status != status;
+            *scope = ScopeState { status, without };
+            is_news
+        })
     }
 
     /// Says until when this process leads; only a change of leader wakes those who wait.

@@ -1,11 +1,25 @@
 //! Leader election with client-go's rules: of all replicas one writes, and it stops by itself in time.
-//! The rules are in the pure [`Elector`]; [`Election`] carries them out; [`Leadership`] is asked before every write.
+//! The rules are in the pure [`Elector`] and [`ScopeElector`]; [`Election`] carries them out; [`Leadership`] is asked
+//! before every write. Operators that share a Lease name and a namespace to watch never lead at once, whichever release
+//! they belong to: a [`Mark`] says which scope they stand for.
 
 mod election;
 mod elector;
 #[cfg(test)]
 mod elector_test;
 mod leadership;
+mod mark;
+mod observed;
+mod request;
+mod rivals;
+mod scope;
+#[cfg(test)]
+mod scope_test;
+#[cfg(test)]
+mod simulation_test;
+mod status;
+#[cfg(test)]
+mod world_test;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -15,6 +29,9 @@ use kube::{Client, Config};
 pub use election::{Election, LeadershipEnd, candidate};
 pub use elector::{Elector, Step};
 pub use leadership::{Leadership, NotLeader};
+pub use mark::{Mark, MarkKeys, Rival, Scope};
+pub use scope::{ScopeElector, ScopeStep};
+pub use status::ScopeStatus;
 
 /// Which lease to hold, as whom, and with what patience.
 ///
@@ -40,6 +57,9 @@ pub struct LeaseConfig {
     pub renew_deadline: Duration,
     /// The pause between two tries, to acquire and to renew.
     pub retry_period: Duration,
+    /// Which release this is and where it works. Without it there is this one Lease, and no other operator is looked
+    /// for.
+    pub mark: Option<Mark>,
 }
 
 impl LeaseConfig {
@@ -52,6 +72,7 @@ impl LeaseConfig {
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
+            mark: None,
         }
     }
 
@@ -73,6 +94,12 @@ impl LeaseConfig {
     /// How long one request may take: two fit before the deadline.
     fn request_timeout(&self) -> Duration {
         self.renew_deadline / 2
+    }
+
+    /// The promise to others, in whole seconds: rounded up, never shorter than what we rely on.
+    fn seconds(&self) -> i32 {
+        let seconds = self.lease_duration.as_secs() + u64::from(self.lease_duration.subsec_nanos() > 0);
+        i32::try_from(seconds).unwrap_or(i32::MAX)
     }
 }
 

@@ -22,7 +22,7 @@ use prometheus_client::registry::Registry;
 pub use object::GaugeFamily;
 pub use request::{CountRequests, RequestCounter};
 
-use crate::lease::Leadership;
+use crate::lease::{Leadership, ScopeStatus};
 
 /// What a scraper has to be told that it gets.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -129,10 +129,13 @@ impl Metrics {
         self.webhook_durations.get_or_create(&labels(&[("path", path)])).observe(took.as_secs_f64());
     }
 
-    /// Shows whether this replica leads; once.
+    /// Shows whether this replica leads, and whom it waits for; once.
     pub fn show_leadership(&self, leadership: Leadership) {
         self.leadership.set(leadership.clone()).ok();
-        self.registry().register("leader", "Whether this replica leads", Leads(leadership));
+        let mut registry = self.registry();
+        registry.register("leader", "Whether this replica leads", Leads(leadership.clone()));
+        let help = "Leases of other releases that this one waits for";
+        registry.register("scope_waiting", help, Waits(leadership));
     }
 
     /// A gauge with series for each object of a kind, shown while this replica leads: who does not lead knows nothing
@@ -178,6 +181,29 @@ struct Leads(Leadership);
 impl EncodeMetric for Leads {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         encoder.encode_gauge(&i64::from(self.0.is_leader()))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}
+
+/// One series a Lease that somebody else holds.
+#[derive(Debug)]
+struct Waits(Leadership);
+
+impl EncodeMetric for Waits {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let ScopeStatus::Waiting(rivals) = self.0.status() else { return Ok(()) };
+        for rival in rivals {
+            let labels = labels(&[
+                ("lease_namespace", &rival.namespace),
+                ("release", &rival.release),
+                ("holder", &rival.holder),
+            ]);
+            encoder.encode_family(&labels)?.encode_gauge(&1_i64)?;
+        }
+        Ok(())
     }
 
     fn metric_type(&self) -> MetricType {

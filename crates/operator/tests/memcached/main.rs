@@ -16,6 +16,7 @@ mod ownership;
 mod program;
 mod rollout;
 mod scale;
+mod scope;
 mod secret;
 mod several;
 mod takeover;

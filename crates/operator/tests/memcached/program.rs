@@ -81,7 +81,7 @@ pub fn free_port() -> u16 {
 }
 
 /// One request over a socket; the whole answer.
-fn get(port: u16, path: &str) -> Result<String, String> {
+pub fn get(port: u16, path: &str) -> Result<String, String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|e| e.to_string())?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").map_err(|e| e.to_string())?;
     let mut answer = String::new();

@@ -12,10 +12,12 @@ fn replica(arena: &Arena, name: &str) -> Operator {
     let user = User::new(name);
     let subject = format!("--user={name}");
     let bind = |kind: &str, rest: &[&str]| {
-        let binding = format!("{name}-{}", kind.to_lowercase());
+        let role = rest.first().and_then(|role| role.split('=').next_back()).unwrap();
+        let binding = format!("{name}-{role}");
         arena.cluster.kubectl(&[&["create", kind, &binding, &subject], rest].concat()).unwrap();
     };
     bind("clusterrolebinding", &["--clusterrole=memcached-operator"]);
+    bind("clusterrolebinding", &["--clusterrole=memcached-operator-scope"]);
     let namespace = "--namespace=memcached-operator-system";
     bind("rolebinding", &["--role=memcached-operator-leader", namespace]);
     let program = env!("CARGO_BIN_EXE_memcached-operator");

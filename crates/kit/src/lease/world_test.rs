@@ -1,0 +1,160 @@
+//! A server with Leases, a clock in the tests' hands, and candidates of several releases: the stage of the scope tests.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+
+use super::{LeaseConfig, Mark, MarkKeys, Scope, ScopeElector, ScopeStatus, ScopeStep, Step};
+
+/// The Leases of one name, by namespace; every write needs the current resourceVersion.
+#[derive(Default)]
+pub struct Server {
+    pub leases: BTreeMap<String, Lease>,
+    version: u32,
+}
+
+impl Server {
+    pub fn write(&mut self, mut lease: Lease) -> Option<Lease> {
+        let namespace = lease.metadata.namespace.clone().unwrap();
+        let current = self.leases.get(&namespace).and_then(|lease| lease.metadata.resource_version.clone());
+        if lease.metadata.resource_version != current {
+            return None;
+        }
+        self.version += 1;
+        lease.metadata.resource_version = Some(self.version.to_string());
+        self.leases.insert(namespace, lease.clone());
+        Some(lease)
+    }
+
+    /// Who holds the Lease of a namespace; nobody if it is free or absent.
+    pub fn holder(&self, namespace: &str) -> String {
+        let spec = self.leases.get(namespace).and_then(|lease| lease.spec.clone());
+        spec.and_then(|spec| spec.holder_identity).unwrap_or_default()
+    }
+}
+
+/// What a request brought.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    Read(Option<Lease>),
+    List(Vec<Lease>),
+    Written(Lease),
+    Refused,
+}
+
+/// A replica.
+pub struct Candidate {
+    pub elector: ScopeElector,
+    pub clock: Instant,
+    pub wall: Timestamp,
+}
+
+impl Candidate {
+    /// A replica of a release in its own namespace, which watches these namespaces, or all.
+    pub fn new(clock: Instant, identity: &str, release: &str, watches: &[&str]) -> Self {
+        let watches: Vec<String> = watches.iter().map(ToString::to_string).collect();
+        let keys = MarkKeys { release: "widget/release", scope: "widget/scope", phase: "widget/phase" };
+        let mark = Mark { keys, release: release.into(), scope: Scope::of(&watches) };
+        let config = LeaseConfig { mark: Some(mark), ..LeaseConfig::new(release, "widget", identity) };
+        Self { elector: ScopeElector::new(config), clock, wall: "2030-01-02T03:04:05Z".parse().unwrap() }
+    }
+
+    pub fn wait(&mut self, span: Duration) {
+        self.clock += span;
+        self.wall += span;
+    }
+
+    pub fn next(&mut self) -> ScopeStep {
+        self.elector.next(self.clock, self.wall)
+    }
+
+    pub fn leads(&mut self) -> bool {
+        self.elector.leads_until(self.clock).is_some()
+    }
+
+    pub fn status(&mut self) -> ScopeStatus {
+        self.elector.status(self.clock)
+    }
+
+    /// The releases that it waits for, with the namespaces of the Leases in question.
+    pub fn waits_for(&mut self) -> Vec<(String, String)> {
+        match self.status() {
+            ScopeStatus::Waiting(rivals) => rivals.into_iter().map(|rival| (rival.release, rival.namespace)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the server makes of a step.
+    pub fn carry_out(&self, step: &ScopeStep, server: &mut Server) -> Answer {
+        let written = |lease: Option<Lease>| lease.map_or(Answer::Refused, Answer::Written);
+        match step {
+            ScopeStep::Sleep(_) => Answer::Refused,
+            ScopeStep::List => Answer::List(server.leases.values().cloned().collect()),
+            ScopeStep::Own(number, Step::Read | Step::Sleep(_)) => {
+                Answer::Read(server.leases.get(self.elector.namespace(*number)).cloned())
+            }
+            ScopeStep::Own(_, Step::Create(lease) | Step::Replace(lease))
+            | ScopeStep::GiveBack(_, lease)
+            | ScopeStep::Rival(lease) => written(server.write(lease.clone())),
+        }
+    }
+
+    /// Takes the answer in; none was lost on its way.
+    pub fn take_in(&mut self, step: ScopeStep, sent: Instant, answer: Option<Answer>) {
+        let now = self.clock;
+        match (step, answer) {
+            (ScopeStep::Own(number, _), Some(Answer::Read(lease))) => self.elector.observed(number, now, lease),
+            (ScopeStep::Own(number, _), Some(Answer::Written(lease))) => self.elector.written(number, sent, now, lease),
+            (ScopeStep::GiveBack(number, _), Some(Answer::Written(lease))) => {
+                self.elector.given_back(number, now, lease);
+            }
+            (ScopeStep::Own(number, _) | ScopeStep::GiveBack(number, _), Some(_)) => self.elector.refused(number, now),
+            (ScopeStep::Own(number, _) | ScopeStep::GiveBack(number, _), None) => {
+                self.elector.failed(number, now, "no answer");
+            }
+            (ScopeStep::List, Some(Answer::List(leases))) => self.elector.listed(sent, now, leases),
+            (ScopeStep::Rival(_), Some(Answer::Written(lease))) => self.elector.rival_written(now, lease),
+            (ScopeStep::Rival(_), Some(_)) => self.elector.rival_refused(),
+            (ScopeStep::List | ScopeStep::Rival(_), _) => self.elector.rivals_failed(now, "no answer"),
+            (ScopeStep::Sleep(_), _) => {}
+        }
+    }
+
+    /// Does everything there is to do at this moment.
+    pub fn settle(&mut self, server: &mut Server) {
+        loop {
+            let step = self.next();
+            if matches!(step, ScopeStep::Sleep(_)) {
+                return;
+            }
+            let answer = self.carry_out(&step, server);
+            self.take_in(step, self.clock, Some(answer));
+        }
+    }
+
+    /// Ends in an orderly way.
+    pub fn end(&mut self, server: &mut Server) {
+        for number in 0..self.elector.len() {
+            let lease = server.leases.get(self.elector.namespace(number)).cloned();
+            self.elector.observed(number, self.clock, lease);
+            if let Some(lease) = self.elector.release(number, self.wall) {
+                server.write(lease).unwrap();
+            }
+        }
+        for lease in self.elector.release_rivals(self.wall) {
+            server.write(lease);
+        }
+    }
+}
+
+/// Lets time pass for all of them, in steps short enough for everybody to renew.
+pub fn pass(seconds: u64, server: &mut Server, candidates: &mut [&mut Candidate]) {
+    for _ in 0..seconds {
+        for candidate in &mut *candidates {
+            candidate.wait(Duration::from_secs(1));
+            candidate.settle(server);
+        }
+    }
+}
