@@ -102,7 +102,7 @@ advisories: testbed ## Known vulnerabilities in the crates we use: needs the net
 	"$$($(TESTBED) path cargo-deny)" --locked check --deny warnings advisories
 
 test-unit: ## Pure logic: no cluster, no root
-	$(CARGO) test --locked --workspace --quiet --lib --test contract --test fuzz
+	$(CARGO) test --locked --workspace --quiet --lib --test contract --test fuzz --test scripted
 	$(CARGO) test --locked --workspace --quiet --doc
 
 fuzz: ## Hostile bytes at the protocol's parser, for minutes; FUZZ_ITERATIONS=... for longer, FUZZ_SEED=... again
@@ -112,7 +112,7 @@ test-integration: testbed ## Real etcd, API server, controllers and memcached on
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
 	@$(TESTBED) install --for server
-	$(CARGO) test --locked --workspace --test admin --test admission --test cli --test control_plane --test exporter --test fleet --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
+	$(CARGO) test --locked --workspace --test admin --test admission --test cli --test control_plane --test exporter --test fleet --test greeting --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
 
 test-e2e: root testbed test-image ## Real kubelet and containers in namespaces of their own (root)
 	@$(TESTBED) install --for security

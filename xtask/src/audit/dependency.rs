@@ -14,6 +14,20 @@ use crate::repository::Repository;
 const IO: &[&str] = &["hyper", "kube", "kube-client", "kube-runtime", "mio", "rustls", "tokio", "tower"];
 const KUBERNETES: &[&str] = &["k8s-openapi", "kube", "kube-client", "kube-core", "kube-runtime"];
 const MEMCACHED: &[&str] = &["memcached-api", "memcached-core", "memcached-wire"];
+/// Neither IO nor a product.
+const IO_AND_PRODUCT: &[&str] = &[
+    "hyper",
+    "kube",
+    "kube-client",
+    "kube-runtime",
+    "memcached-api",
+    "memcached-core",
+    "memcached-wire",
+    "mio",
+    "rustls",
+    "tokio",
+    "tower",
+];
 
 /// Every crate below crates/, and what it must not depend on, directly or not.
 const FORBIDDEN: &[(&str, &[&str])] = &[
@@ -23,6 +37,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("memcached-operator", &["testbed"]),
     ("memcached-wire", KUBERNETES),
     ("operator-kit", MEMCACHED),
+    ("operator-model", IO_AND_PRODUCT),
 ];
 
 pub fn audit(repository: &Repository) -> Result<Vec<String>> {

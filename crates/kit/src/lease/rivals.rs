@@ -18,6 +18,7 @@ use super::observed::ObservedLease;
 
 /// What follows from the Leases of others.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "one is made a renewal, and taken apart at once")]
 pub(super) enum Verdict {
     /// Nobody else can lead before the next list is due.
     Alone,

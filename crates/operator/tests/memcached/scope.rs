@@ -101,9 +101,10 @@ fn turns(arena: &Arena, mark: Mark, users: &[&str], namespace: &str) -> Vec<Stri
     let requests = arena.cluster.audit().requests_since(mark).unwrap();
     let writes = requests.into_iter().filter(|r| r.is_write() && r.namespace == namespace);
     let writes = writes.filter(|r| !["leases", "events"].contains(&r.resource.as_str()));
-    let mut writers: Vec<String> = writes.map(|r| r.user).filter(|user| users.contains(&user.as_str())).collect();
-    writers.dedup();
-    writers
+    let mut users_that_wrote: Vec<String> =
+        writes.map(|r| r.user).filter(|user| users.contains(&user.as_str())).collect();
+    users_that_wrote.dedup();
+    users_that_wrote
 }
 
 async fn works(place: &Place<'_>, name: &str) {
