@@ -52,13 +52,8 @@ endef
 demo: testbed image ## The operator at work on a real cluster of its own (root); CLUSTER=current uses your KUBECONFIG
 	@demo/run $(TESTBED) '$(CLUSTER)' '$(IMAGE)'
 
-demo-down: testbed ## Take the demo away without a trace: its cluster, or with CLUSTER=current the cache and the operator
-ifeq ($(CLUSTER),current)
-	kubectl delete --ignore-not-found --wait --filename samples/quickstart.yaml
-	kubectl delete --ignore-not-found --kustomize config/default
-else
-	@$(TESTBED) down --name demo
-endif
+demo-down: testbed ## Take the demo away without a trace: its cluster, or with CLUSTER=current what it brought to yours
+	@demo/down $(TESTBED) '$(CLUSTER)'
 
 ## Build
 

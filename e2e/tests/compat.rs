@@ -19,13 +19,6 @@ use testbed::{Node, wait};
 /// How many cases the suite has.
 const CASES: usize = 25;
 
-/// The cases that are left out, and why.
-const EXCLUDED: [(&str, &str); 3] = [
-    ("network-policy", "waits for cert-manager to issue a certificate half way"),
-    ("tls-encryption", "waits for cert-manager to issue a certificate first"),
-    ("tls-mtls", "waits for cert-manager to issue a certificate first"),
-];
-
 /// How long the suite may take, in seconds; seen to take 80 on two cores.
 const PATIENCE: u64 = 1800;
 
@@ -52,10 +45,6 @@ fn cases(suite: &Path) -> Vec<String> {
     cases
 }
 
-fn is_excluded(case: &str) -> bool {
-    EXCLUDED.iter().any(|(name, _)| *name == case)
-}
-
 /// The images that the suite names and a fresh node does not know.
 fn load_images(node: &Node, store: &Store) {
     node.load(&store.ensure(&exporter_image()).unwrap().join(ARCHIVE)).unwrap();
@@ -64,18 +53,10 @@ fn load_images(node: &Node, store: &Store) {
 }
 
 #[test]
-fn the_cases_that_are_left_out_are_the_ones_we_know() {
+fn the_suite_has_the_cases_that_we_know() {
     let suite = store().ensure(&Artifact::peer_suite()).unwrap().join("test/e2e");
     let all = cases(&suite);
     assert_eq!(all.len(), CASES, "{all:?}");
-    for (case, why) in EXCLUDED {
-        assert!(all.iter().any(|name| name == case), "{case} ({why}) is not in the suite");
-        let text: String = fs::read_dir(suite.join(case))
-            .unwrap()
-            .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
-            .collect();
-        assert!(text.contains("cert-manager.io"), "{case} does not need it");
-    }
 }
 
 #[test]
@@ -117,7 +98,7 @@ async fn the_images_that_the_suite_names_run_as_no_root() {
 }
 
 #[tokio::test]
-async fn every_case_that_does_not_need_cert_manager_passes() {
+async fn every_case_passes() {
     let store = store();
     // A report of an earlier run would tell of that run.
     fs::remove_dir_all(results()).ok();
@@ -128,8 +109,10 @@ async fn every_case_that_does_not_need_cert_manager_passes() {
     let third_party = peer.join("config/crd/thirdparty").display().to_string();
     operator::install(&node, &[third_party]).await.unwrap();
     operator::deploy(&node).unwrap();
+    // Three cases wait for certificates to be issued.
+    node.add_cert_manager().await.unwrap();
 
-    let wanted: Vec<String> = cases(&suite).into_iter().filter(|case| !is_excluded(case)).collect();
+    let wanted = cases(&suite);
     let dirs: Vec<PathBuf> = wanted.iter().map(|case| suite.join(case)).collect();
     let runner = store.ensure(&Artifact::chainsaw()).unwrap().join("chainsaw");
     let command = chainsaw::command(&runner, &node.kubeconfig(), &dirs, &results());

@@ -5,6 +5,7 @@
 mod book;
 mod certificate;
 mod chart;
+mod demo;
 mod document;
 mod kind;
 mod manifest;

@@ -5,6 +5,7 @@
 
 mod attempt;
 mod client;
+mod issuer;
 mod keyring;
 mod matrix;
 mod rotation;

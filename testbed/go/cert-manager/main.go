@@ -34,6 +34,8 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/controller/issuers"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
+	"github.com/cert-manager/cert-manager/pkg/util"
+	utilfeature "github.com/cert-manager/cert-manager/pkg/util/feature"
 )
 
 func main() {
@@ -42,6 +44,8 @@ func main() {
 	kubeconfig := flags.String("kubeconfig", "", "the kubeconfig to use")
 	namespace := flags.String("cluster-resource-namespace", "cert-manager", "where a ClusterIssuer's Secret is")
 	check(flags.Parse(os.Args[1:]))
+	// Up to 1.18 the injector replaces a bundle, from 1.19 on it adds to it: what stands the former stands both.
+	check(utilfeature.DefaultMutableFeatureGate.Set("CAInjectorMerging=false"))
 	ctrl.SetLogger(klog.Background())
 	ctx := ctrl.SetupSignalHandler()
 	failed := make(chan error)
@@ -98,7 +102,8 @@ func startInjecting(ctx context.Context, kubeconfig string, failed chan<- error)
 			return err
 		}
 	}
-	manager, err := ctrl.NewManager(config, ctrl.Options{
+	// The field manager of what it writes is made of the user agent.
+	manager, err := ctrl.NewManager(util.RestConfigWithUserAgent(config, "cainjector"), ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},

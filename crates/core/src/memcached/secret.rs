@@ -58,15 +58,33 @@ pub fn missing(cache: &Validated, secrets: &BTreeMap<String, Option<Data>>) -> V
         match secrets.get(&name) {
             None => {}
             Some(None) => {
-                words.push(format!("Secret {name:?} does not exist: create it with the keys {}", keys.join(", ")));
+                let how = issuer(cache, &name).map_or_else(
+                    || format!("create it with the keys {}", keys.join(", ")),
+                    |issuer| {
+                        let certificate = &cache.name;
+                        format!("{issuer} has not issued it: see `kubectl describe certificate {certificate}`")
+                    },
+                );
+                words.push(format!("Secret {name:?} does not exist: {how}"));
             }
             Some(Some(data)) => {
+                let how = issuer(cache, &name).map_or_else(
+                    || "add it".to_owned(),
+                    |issuer| format!("{issuer} does not write it: use one that does"),
+                );
                 let absent = keys.iter().filter(|key| !data.contains_key(**key));
-                words.extend(absent.map(|key| format!("Secret {name:?} has no key {key:?}: add it")));
+                words.extend(absent.map(|key| format!("Secret {name:?} has no key {key:?}: {how}")));
             }
         }
     }
     words
+}
+
+/// The issuer whose work a Secret is, as people look for it.
+fn issuer(cache: &Validated, secret: &str) -> Option<String> {
+    let tls = cache.tls.as_ref().filter(|tls| tls.secret == secret)?;
+    let issuer = tls.issuer.as_ref()?;
+    Some(format!("{} {:?}", issuer.kind.as_deref().unwrap_or("Issuer"), issuer.name))
 }
 
 /// The hash that makes pods roll when a mounted value changes; none without Secrets, or while one is missing.
@@ -95,6 +113,8 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memcached_api::memcached::spec::IssuerRef;
+
     use crate::memcached::fixture;
 
     fn secrets(entries: &[(&str, &[(&str, &str)])]) -> BTreeMap<String, Option<Data>> {
@@ -118,6 +138,26 @@ mod tests {
         let secrets = secrets(&[("creds", &[("password-file", "u:p")])]);
         let expected = hex(&Sha256::digest(b"creds\0password-file\0u:p"));
         assert_eq!(hash(&cache, &secrets), Some(expected));
+    }
+
+    #[test]
+    fn a_secret_that_an_issuer_owes_names_the_issuer() {
+        let cache = fixture::validated(|spec| {
+            fixture::with_tls(spec, "", true);
+            let tls = spec.security.as_mut().and_then(|security| security.tls.as_mut()).unwrap();
+            tls.certificate_secret_ref = None;
+            tls.issuer_ref =
+                Some(IssuerRef { name: "company".into(), kind: Some("ClusterIssuer".into()), group: None });
+        });
+        let secret = cache.tls.as_ref().unwrap().secret.clone();
+        let without = missing(&cache, &[(secret.clone(), None)].into());
+        let certificate = &cache.name;
+        let how =
+            format!("ClusterIssuer \"company\" has not issued it: see `kubectl describe certificate {certificate}`");
+        assert_eq!(without, [format!("Secret {secret:?} does not exist: {how}")]);
+        let partly = missing(&cache, &secrets(&[(&secret, &[("tls.crt", "c"), ("tls.key", "k")])]));
+        let how = "ClusterIssuer \"company\" does not write it: use one that does";
+        assert_eq!(partly, [format!("Secret {secret:?} has no key \"ca.crt\": {how}")]);
     }
 
     #[test]
