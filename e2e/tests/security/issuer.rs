@@ -54,16 +54,20 @@ async fn file(stage: &Stage, secret: &str, file: &str) -> Vec<u8> {
 #[tokio::test]
 async fn a_certificate_that_a_ca_issuer_signs_is_served_and_a_missing_issuer_is_told() {
     let node = Node::shared().await.unwrap();
-    let stage = set(&node, "issuer").await;
     node.add_cert_manager().await.unwrap();
+    let stage = set(&node, "issuer").await;
     stage.declare("sessions", &issued_by("ca")).unwrap();
     let told = |cache: &Value| message(cache, "Degraded").contains("sessions-tls");
     let cache = stage.until("sessions", "waiting for its Secret", told).await.unwrap();
     assert_eq!(verdict(&cache, "Degraded"), ("True".into(), "SecretNotFound".into()));
     let why = message(&cache, "Degraded");
     assert!(why.contains(r#"Issuer "ca" has not issued it"#), "{why}");
-    let told = stage.namespace.kubectl(&["describe", "certificate", "sessions"]).unwrap();
-    assert!(told.contains("sessions-tls"), "what the message points to is there: {told}");
+    let pointed_to = wait::until("cert-manager to tell what it waits for", PATIENCE, async || {
+        let told =
+            stage.namespace.kubectl(&["describe", "certificate", "sessions"]).map_err(|error| error.to_string())?;
+        if told.contains("Issuing") { Ok(()) } else { Err(told) }
+    });
+    pointed_to.await.unwrap();
 
     make_issuer(&stage);
     stage.ready("sessions").await.unwrap();
