@@ -84,7 +84,8 @@ async fn announce(cache: &Memcached, new: &MemcachedStatus, failure: Option<&Fai
     let Some(new) = degraded(new) else { return };
     let is_degraded = |condition: &Condition| condition.reason != reason::NOT_DEGRADED;
     if !is_degraded(new) {
-        if old.is_some_and(is_degraded) {
+        // Pods that come and go are no news when they come, either.
+        if old.is_some_and(|old| is_degraded(old) && old.reason != reason::DEGRADED) {
             context.tell(cache, reason::RECOVERED, "what stood in the way is gone").await;
         }
     } else if new.reason != reason::DEGRADED {
