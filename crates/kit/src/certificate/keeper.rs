@@ -54,7 +54,8 @@ impl Keeper {
             let wake = move |request: Request| drop(sender.send((request.namespace, request.name)));
             Secrets::new(client.clone(), Arc::new(wake), crate::task::tasks().0)
         };
-        let registrations = Registrations::new(client.clone(), &config.manager, config.registrations.clone());
+        let (all, linger) = (config.registrations.clone(), config.times.linger);
+        let registrations = Registrations::new(client.clone(), &config.manager, all, linger);
         let follow = registrations.clone().follow(sender);
         let api = Api::namespaced(client, &config.namespace);
         let (trust, known, served) = (Trust::default(), None, None);

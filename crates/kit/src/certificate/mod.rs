@@ -70,12 +70,14 @@ pub struct Times {
     /// How long after a replica is ready the API server surely reaches it: the kubelet has to ask, and nodes have to
     /// learn the way. Webhooks that fail closed are not registered before.
     pub reach: Duration,
+    /// How long a replica may outlive its package: what the kubelet gives it to end, and some more.
+    pub linger: Duration,
 }
 
 impl Default for Times {
     fn default() -> Self {
-        let (settle, reach) = (Duration::from_secs(60), Duration::from_secs(4));
-        Self { serving: 90 * DAY, authority: 3652 * DAY, settle, overlap: DAY, reach }
+        let (settle, reach, linger) = (Duration::from_secs(60), Duration::from_secs(4), Duration::from_secs(30));
+        Self { serving: 90 * DAY, authority: 3652 * DAY, settle, overlap: DAY, reach, linger }
     }
 }
 

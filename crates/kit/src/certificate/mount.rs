@@ -112,7 +112,8 @@ impl Mount {
         let tls = RustlsConfig::from_config(Arc::clone(&found.config));
         let serving = Serving { tls: tls.clone(), is_ready: Arc::default() };
         let mut state = State::new(Arc::clone(&serving.is_ready), config.times.reach);
-        let registrations = Registrations::new(client, &config.manager, config.registrations.clone());
+        let (all, linger) = (config.registrations.clone(), config.times.linger);
+        let registrations = Registrations::new(client, &config.manager, all, linger);
         if registrations.is_empty() {
             state.set_ready(Timestamp::now());
         }

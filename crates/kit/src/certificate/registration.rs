@@ -138,10 +138,13 @@ pub(super) struct Registrations {
     live: Arc<Mutex<BTreeMap<Configuration, Live>>>,
     paces: Arc<Mutex<BTreeMap<Configuration, Pace>>>,
     backoff: Arc<Backoff>,
+    /// When configurations were last deleted, and how long we might then live on.
+    deleted: Arc<Mutex<BTreeMap<Configuration, Timestamp>>>,
+    linger: Duration,
 }
 
 impl Registrations {
-    pub(super) fn new(client: Client, manager: &str, all: Vec<Registration>) -> Self {
+    pub(super) fn new(client: Client, manager: &str, all: Vec<Registration>, linger: Duration) -> Self {
         let all: BTreeMap<_, _> = all.into_iter().map(|one| (one.configuration.clone(), one)).collect();
         let live = all.keys().map(|configuration| (configuration.clone(), Live::Unknown)).collect();
         Self {
@@ -151,6 +154,8 @@ impl Registrations {
             live: Arc::new(Mutex::new(live)),
             paces: Arc::default(),
             backoff: Arc::default(),
+            deleted: Arc::default(),
+            linger,
         }
     }
 
@@ -193,9 +198,29 @@ impl Registrations {
                 }
             };
             backoff.reset(configuration.name());
-            self.live().insert(configuration.clone(), now);
+            self.note(&configuration, now);
             wake.send((String::new(), configuration.name().to_owned())).ok();
         }
+    }
+
+    /// Takes down how a configuration is now, and whether it is still the one that it was.
+    fn note(&self, configuration: &Configuration, now: Live) {
+        let uid = |live: &Live| match live {
+            Live::Present(object) => object.metadata.uid.clone(),
+            Live::Unknown | Live::Absent => None,
+        };
+        let new = uid(&now);
+        let old = self.live().insert(configuration.clone(), now).and_then(|old| uid(&old));
+        if old.is_some() && old != new {
+            self.deleted().insert(configuration.clone(), Timestamp::now());
+        }
+    }
+
+    /// When a configuration may get its first entries. One that was deleted and comes back may be the next install's,
+    /// while this replica is only waiting for its own end: the entries would be of a replica that is gone.
+    fn vacant_until(&self, configuration: &Configuration) -> Timestamp {
+        let deleted = self.deleted().get(configuration).copied();
+        deleted.map_or(Timestamp::MIN, |at| at.checked_add(self.linger).unwrap_or(Timestamp::MAX))
     }
 
     /// Whether it is known of every configuration whether it exists, and how it is.
@@ -239,8 +264,10 @@ impl Registrations {
                 continue;
             }
             let now = Timestamp::now();
-            if let Some(pace) = self.paces().get(configuration).filter(|pace| now < pace.next) {
-                again = again.min(pace.next);
+            let paced = self.paces().get(configuration).map_or(Timestamp::MIN, |pace| pace.next);
+            let next = if is_vacant { paced.max(self.vacant_until(configuration)) } else { paced };
+            if now < next {
+                again = again.min(next);
                 continue;
             }
             leadership.check()?;
@@ -292,6 +319,10 @@ impl Registrations {
 
     fn live(&self) -> MutexGuard<'_, BTreeMap<Configuration, Live>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deleted(&self) -> MutexGuard<'_, BTreeMap<Configuration, Timestamp>> {
+        self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn paces(&self) -> MutexGuard<'_, BTreeMap<Configuration, Pace>> {

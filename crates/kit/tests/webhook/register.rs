@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use operator_kit::lease::Leadership;
 use operator_kit::shutdown;
 use serde_json::{Value, json};
 use testbed::wait;
 
-use crate::harness::{PATIENCE, Stage};
+use crate::harness::{PATIENCE, SECRET, Stage};
 use crate::load::Load;
 use crate::replica::{Replica, follower};
 
@@ -117,4 +117,20 @@ async fn entries_that_somebody_removes_come_back() {
     stage.validating().patch(stage.name(), &PatchParams::default(), &none).await.unwrap();
     stage.in_force().await;
     assert_eq!(stage.entries().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_outlives_its_package_registers_nothing_for_the_next_install() {
+    let (stage, replica) = registered("outlived").await;
+    stage.validating().delete(stage.name(), &DeleteParams::default()).await.unwrap();
+    stage.ship().await;
+    let mark = stage.cluster.audit().mark().unwrap();
+    // It has seen both, for it writes what it then sees: its Secret.
+    let secrets = stage.secrets();
+    secrets.delete(SECRET, &DeleteParams::default()).await.unwrap();
+    stage.secret_is("made again", |_| true).await;
+    replica.end().await;
+    assert_eq!(stage.writes_since(mark), [format!("create secrets {SECRET}")]);
+    assert_eq!(stage.entries().await, Vec::<Value>::new());
+    stage.submit("deny").await.expect("nobody is asked");
 }

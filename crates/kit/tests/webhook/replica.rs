@@ -21,6 +21,7 @@ pub const TIMES: Times = Times {
     settle: Duration::from_secs(5),
     overlap: Duration::from_secs(15),
     reach: Duration::from_secs(1),
+    linger: Duration::from_secs(15),
 };
 
 pub struct Replica {
