@@ -117,7 +117,8 @@ impl Stage {
     pub fn writes_since(&self, mark: testbed::audit::Mark) -> Vec<String> {
         let requests = self.cluster.audit().requests_since(mark).unwrap();
         let writes = requests.into_iter().filter(|r| r.user == self.user().name() && r.is_write());
-        writes.map(|r| format!("{} {} {}", r.verb, r.resource, r.name)).collect()
+        // The name of an object that is created is in the request's body only, which the audit log does not keep.
+        writes.map(|r| format!("{} {} {}", r.verb, r.resource, r.name).trim_end().to_owned()).collect()
     }
 
     /// The entries for all replicas of this test.
