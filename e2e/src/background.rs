@@ -30,7 +30,7 @@ impl Background {
     }
 
     /// The last lines of what it said.
-    pub fn last_words(&self, lines: usize) -> String {
+    pub fn log_tail(&self, lines: usize) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let all: Vec<&str> = text.lines().collect();

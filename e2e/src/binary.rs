@@ -6,7 +6,7 @@ use testbed::{Error, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// How long an answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 const REQUEST: u8 = 0x80;
 const RESPONSE: u8 = 0x81;
@@ -52,7 +52,7 @@ impl<S: AsyncReadExt + AsyncWriteExt + Unpin> Binary<S> {
         request.extend(length(extras.len() + key.len() + value.len()).to_be_bytes());
         request.extend([0; 12]);
         request.extend([extras, key, value].concat());
-        match tokio::time::timeout(PATIENCE, self.exchange(&request)).await {
+        match tokio::time::timeout(DEADLINE, self.exchange(&request)).await {
             Ok(Ok((0, body))) => Ok(body),
             Ok(Ok((status, body))) => {
                 Err(Error::Other(format!("status {status:#x}: {}", String::from_utf8_lossy(&body))))

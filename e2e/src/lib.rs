@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: a look at the host, a look at pods, words over a socket, programs beside a test.
+//! What the end-to-end tests share: what the host runs, pods, words over a socket, programs beside a test.
 
 pub mod background;
 pub mod binary;

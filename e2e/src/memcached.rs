@@ -7,7 +7,7 @@ use memcached_wire::{Expiry, Key, Limits};
 use testbed::{Error, Node, Result};
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A connection to a server.
 pub struct Connection(memcached_wire::Connection<TcpStream>);
@@ -16,7 +16,7 @@ impl Connection {
     /// Opens a socket from the host to a pod or Service address.
     pub async fn open(node: &Node, address: SocketAddr) -> Result<Self> {
         let stream = node.connect(address).await?;
-        Ok(Self(memcached_wire::Connection::new(stream, Limits::default(), PATIENCE)))
+        Ok(Self(memcached_wire::Connection::new(stream, Limits::default(), DEADLINE)))
     }
 
     /// Stores a value.

@@ -9,7 +9,7 @@ use testbed::namespace::Namespace;
 use testbed::{Error, Result, wait};
 
 /// How long a pod may take on a busy machine, in seconds.
-pub const PATIENCE: u64 = 180;
+pub const DEADLINE: u64 = 180;
 
 /// A container that runs memcached on the usual port.
 pub fn memcached_container(name: &str, image: &str, port: u16) -> Value {
@@ -34,7 +34,7 @@ pub async fn create_ready(namespace: &Namespace, name: &str, spec: Value) -> Res
 /// Waits until a pod is as it should be.
 pub async fn wait_for(namespace: &Namespace, name: &str, what: &str, is_so: impl Fn(&Pod) -> bool) -> Result<Pod> {
     let pods = namespace.api::<Pod>();
-    wait::until(format!("pod {name} to be {what}"), PATIENCE, async || {
+    wait::until(format!("pod {name} to be {what}"), DEADLINE, async || {
         let pod = pods.get(name).await.map_err(|e| e.to_string())?;
         if is_so(&pod) { Ok(pod) } else { Err(serde_json::to_string(&pod.status).unwrap_or_default()) }
     })

@@ -8,7 +8,7 @@ use testbed::{Error, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The stock exporter's metrics, one a line.
 const STOCK: &str = include_str!("../../crates/agent/tests/exporter/stock-metrics.txt");
@@ -30,7 +30,7 @@ pub struct Scrape {
 /// Scrapes an exporter once.
 pub async fn scrape(address: SocketAddr) -> Result<Scrape> {
     let failed = |error: std::io::Error| Error::Other(format!("failed to scrape {address}: {error}"));
-    let answer = tokio::time::timeout(PATIENCE, get(address)).await;
+    let answer = tokio::time::timeout(DEADLINE, get(address)).await;
     let text = answer.map_err(|_| Error::Other(format!("failed to scrape {address}: no answer")))?.map_err(failed)?;
     let lines = text.lines().filter(|line| line.starts_with("memcached_"));
     let series = lines.filter_map(|line| line.rsplit_once(' ')).filter_map(|(series, value)| {

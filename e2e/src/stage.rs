@@ -10,7 +10,7 @@ use testbed::{Error, Node, Result, wait};
 
 use crate::background::Background;
 use crate::operator;
-use crate::pod::{PATIENCE, is_ready};
+use crate::pod::{DEADLINE, is_ready};
 
 /// Asks the namespace to enforce the restricted Pod Security Standard.
 const RESTRICTED: &[(&str, &str)] = &[("pod-security.kubernetes.io/enforce", "restricted")];
@@ -54,14 +54,14 @@ impl Stage {
 
     /// Waits until a cache's status is about its declaration, and as it should be.
     pub async fn until(&self, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
-        let found = wait::until(format!("cache {name} to be {what}"), PATIENCE, async || {
+        let found = wait::until(format!("cache {name} to be {what}"), DEADLINE, async || {
             let text = self.namespace.kubectl(&["get", "memcached", name, "--output", "json"]);
             let cache: Value = text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
             let is_seen = cache.pointer("/status/observedGeneration") == cache.pointer("/metadata/generation");
             let status = || cache.get("status").map(|status| format!("{status:#}")).unwrap_or_default();
             if is_seen && is_so(&cache) { Ok(cache.clone()) } else { Err(status()) }
         });
-        found.await.map_err(|error| Error::Other(format!("{error}\n{}", self.operator.last_words(20))))
+        found.await.map_err(|error| Error::Other(format!("{error}\n{}", self.operator.log_tail(20))))
     }
 
     /// Waits until a cache is ready.

@@ -22,7 +22,7 @@ pub struct Traces {
 
 impl Traces {
     /// Looks at the host, for what the cluster `name` may have to do with.
-    pub fn look(home: &Home, name: &str) -> Self {
+    pub fn observe(home: &Home, name: &str) -> Self {
         Self {
             processes: processes(name),
             interfaces: lines_of("ip", &["-oneline", "link", "show"], |line| line.split(": ").nth(1)),

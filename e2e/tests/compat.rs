@@ -20,7 +20,7 @@ use testbed::{Node, wait};
 const CASES: usize = 25;
 
 /// How long the suite may take, in seconds; seen to take 80 on two cores.
-const PATIENCE: u64 = 1800;
+const DEADLINE: u64 = 1800;
 
 const MEMCACHED: &str = "docker.io/library/memcached:1.6";
 const MEMCACHED_ALPINE: &str = "docker.io/library/memcached:1.6-alpine";
@@ -118,9 +118,9 @@ async fn every_case_passes() {
     let command = chainsaw::command(&runner, &node.kubeconfig(), &dirs, &results());
     let mut run = Background::start(command, &results().join("chainsaw.log")).unwrap();
     let ending =
-        wait::until("the suite to end", PATIENCE, async || run.ended().ok_or_else(|| run.last_words(5))).await.unwrap();
+        wait::until("the suite to end", DEADLINE, async || run.ended().ok_or_else(|| run.log_tail(5))).await.unwrap();
 
-    let report = Report::read(&results()).unwrap_or_else(|error| panic!("{error}\n{}", run.last_words(40)));
+    let report = Report::read(&results()).unwrap_or_else(|error| panic!("{error}\n{}", run.log_tail(40)));
     // Captured, and shown when the test fails.
     println!("{report}");
     let mut passed = report.passed();

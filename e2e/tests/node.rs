@@ -102,7 +102,7 @@ async fn a_resize_takes_effect_without_a_restart() {
     let pods = namespace.api::<Pod>();
     pods.patch_subresource("resize", "cache", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
     let limit = "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null || true";
-    wait::until("the kernel's limit", pod::PATIENCE, async || {
+    wait::until("the kernel's limit", pod::DEADLINE, async || {
         let seen = namespace.kubectl(&["exec", "cache", "--", "sh", "-c", limit]).map_err(|e| e.to_string())?;
         if seen.trim() == (96 << 20).to_string() { Ok(()) } else { Err(seen) }
     })

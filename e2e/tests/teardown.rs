@@ -31,12 +31,12 @@ struct Host {
 
 impl Host {
     /// The host before there is a node of that name.
-    async fn look(name: &'static str) -> Self {
+    async fn observe(name: &'static str) -> Self {
         let alone = HOST.lock().await;
         let home = Home::locate().unwrap();
         // The other tests' node may still be waiting for a next user.
         launch::stop(&home, SHARED).await.unwrap();
-        let before = Traces::look(&home, name);
+        let before = Traces::observe(&home, name);
         Self { name, home, before, _alone: alone }
     }
 
@@ -50,7 +50,7 @@ impl Host {
     }
 
     fn left(&self) -> Vec<String> {
-        Traces::look(&self.home, self.name).beyond(&self.before)
+        Traces::observe(&self.home, self.name).beyond(&self.before)
     }
 
     fn testbed(&self, arguments: &[&str]) -> Command {
@@ -88,7 +88,7 @@ fn send(pid: u32, signal: Signal) {
 
 #[tokio::test]
 async fn after_down() {
-    let host = Host::look("down-test").await;
+    let host = Host::observe("down-test").await;
     host.start_busy_node().await;
     let output = host.testbed(&["down", "--name", "down-test"]).output().unwrap();
     assert!(output.status.success());
@@ -98,7 +98,7 @@ async fn after_down() {
 
 #[tokio::test]
 async fn after_the_supervisor_is_killed() {
-    let host = Host::look("kill-test").await;
+    let host = Host::observe("kill-test").await;
     let node = host.start_busy_node().await;
     send(node.supervisor().unwrap(), Signal::KILL);
     host.expect_unchanged().await;
@@ -106,7 +106,7 @@ async fn after_the_supervisor_is_killed() {
 
 #[tokio::test]
 async fn after_the_owner_is_killed_and_the_next_command() {
-    let host = Host::look("owner-test").await;
+    let host = Host::observe("owner-test").await;
     let node = host.start_busy_node().await;
     send(node.state().description.owner, Signal::KILL);
     wait::until("the node's end", 60, async || match State::find(&host.home, "owner-test") {
@@ -122,7 +122,7 @@ async fn after_the_owner_is_killed_and_the_next_command() {
 
 #[tokio::test]
 async fn after_the_owner_is_told_to_end() {
-    let host = Host::look("term-test").await;
+    let host = Host::observe("term-test").await;
     let node = host.start_busy_node().await;
     send(node.state().description.owner, Signal::TERM);
     host.expect_unchanged().await;
@@ -130,7 +130,7 @@ async fn after_the_owner_is_told_to_end() {
 
 #[tokio::test]
 async fn after_ctrl_c_while_it_starts() {
-    let host = Host::look("ctrl-c-test").await;
+    let host = Host::observe("ctrl-c-test").await;
     let mut up = host.testbed(&["up", "--name", "ctrl-c-test"]).stderr(Stdio::null()).spawn().unwrap();
     wait::until("the start to be under way", 60, async || match State::find(&host.home, "ctrl-c-test") {
         Ok(Some(state)) if !state.status().components.is_empty() => Ok(()),
@@ -161,7 +161,7 @@ fn hold(home: &Home, name: &str, deed: &str) -> Child {
 
 #[tokio::test]
 async fn after_a_test_panicked_but_not_while_another_uses_the_node() {
-    let host = Host::look("panic-test").await;
+    let host = Host::observe("panic-test").await;
     let mut other = hold(&host.home, "panic-test", "wait");
     let mut panicking = hold(&host.home, "panic-test", "panic");
     assert!(!panicking.wait().unwrap().success());

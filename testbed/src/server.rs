@@ -19,7 +19,7 @@ use crate::wait;
 
 const NAME: &str = "memcached";
 /// How long a start may take on a busy machine, in seconds.
-const PATIENCE: u64 = 120;
+const DEADLINE: u64 = 120;
 
 /// A running memcached.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Server {
         command.args(&self.arguments);
         self.processes.start_command(NAME, command)?;
         let addresses = self.addresses();
-        wait::until("memcached to listen", PATIENCE, async || {
+        wait::until("memcached to listen", DEADLINE, async || {
             if let Err(ended) = self.processes.check() {
                 return Ok(Err(ended));
             }
@@ -106,7 +106,7 @@ impl Server {
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
         // A thread on another core runs on until it is told.
-        let deadline = Instant::now() + Duration::from_secs(PATIENCE);
+        let deadline = Instant::now() + Duration::from_secs(DEADLINE);
         while Instant::now() < deadline && !self.processes.pids().into_iter().all(is_stopped) {
             std::thread::sleep(Duration::from_millis(1));
         }

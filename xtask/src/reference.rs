@@ -30,11 +30,13 @@ its status use the same words. `N` stands for a number.
 ";
 
 pub fn outputs() -> Result<Vec<Output>> {
-    let schema = crd::schema()?;
     let mut text = HEADER.to_owned();
-    for part in ["spec", "status"] {
-        if let Some(schema) = schema.pointer(&format!("/properties/{part}")) {
-            section(part, schema, &mut text);
+    for definition in crd::all()? {
+        let schema = definition.schema()?;
+        for part in ["spec", "status"] {
+            if let Some(schema) = schema.pointer(&format!("/properties/{part}")) {
+                section(part, schema, &mut text);
+            }
         }
     }
     text.push_str(RULES);
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_field_of_ours_has_a_row() {
-        let schema = crd::schema().unwrap();
+        let schema = crd::all().unwrap()[0].schema().unwrap();
         let text = &outputs().unwrap()[0].content;
         let rows = text.lines().filter(|line| line.starts_with("| `")).count();
         assert_eq!(

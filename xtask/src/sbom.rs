@@ -132,9 +132,12 @@ mod tests {
         for unwanted in ["testbed", "insta", "proptest", "xtask"] {
             assert!(!names.contains(&unwanted), "{unwanted}");
         }
-        for foreign in list(&document, "/components").filter(|one| !text(one, "name").starts_with("memcached-")) {
-            let is_ours = ["operator-kit", "operator-model"].contains(&text(foreign, "name"));
-            assert!(is_ours || (foreign.get("hashes").is_some() && foreign.get("licenses").is_some()), "{foreign}");
+        for component in list(&document, "/components").filter(|one| !text(one, "name").starts_with("memcached-")) {
+            let is_ours = ["operator-kit", "operator-model"].contains(&text(component, "name"));
+            assert!(
+                is_ours || (component.get("hashes").is_some() && component.get("licenses").is_some()),
+                "{component}"
+            );
         }
     }
 

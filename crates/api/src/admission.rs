@@ -1,31 +1,31 @@
-//! The admission webhooks of the group: their names, paths and rules, as the API server is told of them.
+//! The admission webhooks of the group, as the API server is told of them: those of every kind.
 
 use serde_json::{Value, json};
 
-/// Where defaults are filled in.
-pub const MUTATE: &str = "/mutate-memcached-c5c3-io-memcached";
-/// Where rules are checked.
-pub const VALIDATE: &str = "/validate-memcached-c5c3-io-memcached";
+use crate::memcached;
 
-/// The entry of the `MutatingWebhookConfiguration`. Who registers it adds `clientConfig`, `failurePolicy` and
-/// `timeoutSeconds`.
-pub fn mutating() -> Value {
-    let mut webhook = webhook("default.memcached.c5c3.io");
-    if let Some(fields) = webhook.as_object_mut() {
-        // Another webhook may change the spec after ours.
-        fields.insert("reinvocationPolicy".into(), json!("IfNeeded"));
-    }
-    webhook
+/// A webhook of a kind. Who registers it adds `clientConfig`, `failurePolicy` and `timeoutSeconds` to its entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Webhook {
+    /// Where it is served.
+    pub path: &'static str,
+    /// Its entry of the configuration.
+    pub entry: Value,
 }
 
-/// The entry of the `ValidatingWebhookConfiguration`, in the same way.
-pub fn validating() -> Value {
-    webhook("validate.memcached.c5c3.io")
+/// The entries of the `MutatingWebhookConfiguration`. A new kind is added here.
+pub fn mutating() -> Vec<Webhook> {
+    vec![memcached::admission::mutating()]
+}
+
+/// The entries of the `ValidatingWebhookConfiguration`, in the same way.
+pub fn validating() -> Vec<Webhook> {
+    vec![memcached::admission::validating()]
 }
 
 /// Deletions, and updates that leave the spec alone, are never asked about: finalizers, labels and the status do not
 /// depend on a running operator.
-fn webhook(name: &str) -> Value {
+pub(crate) fn entry(name: &str, resource: &str, versions: &[&str]) -> Value {
     json!({
         "name": name,
         "admissionReviewVersions": ["v1"],
@@ -33,8 +33,8 @@ fn webhook(name: &str) -> Value {
         "matchPolicy": "Exact",
         "rules": [{
             "apiGroups": ["memcached.c5c3.io"],
-            "apiVersions": ["v1alpha1", "v1beta1"],
-            "resources": ["memcacheds"],
+            "apiVersions": versions,
+            "resources": [resource],
             "operations": ["CREATE", "UPDATE"],
             "scope": "Namespaced",
         }],

@@ -5,7 +5,6 @@
 #![deny(missing_docs)]
 
 pub mod admission;
-pub mod condition;
 pub mod crd;
 pub mod label;
 pub mod memcached;

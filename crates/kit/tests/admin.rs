@@ -13,7 +13,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::PostParams;
 use kube::client::Body;
 use kube::{Api, Client, Config};
-use operator_kit::admin::{self, BindAddress, Certificate, Protection, Readiness, Server};
+use operator_kit::admin::{self, BindAddress, CertificateSource, Protection, Readiness, Server};
 use operator_kit::metrics::Metrics;
 use operator_kit::shutdown;
 use serde::de::DeserializeOwned;
@@ -100,7 +100,7 @@ async fn only_those_may_scrape_whom_rbac_lets() {
     let cluster = ControlPlane::start().await.unwrap();
     let client = reviewer(&cluster).await;
     let (trigger, shutdown) = shutdown::channel();
-    let certificate = Certificate::SelfSigned { names: vec!["localhost".to_owned()] };
+    let certificate = CertificateSource::SelfSigned { names: vec!["localhost".to_owned()] };
     let protection = Protection::Secure { certificate, client };
     let server = admin::serve_metrics(&free_port(), metrics(), protection, shutdown).unwrap().unwrap();
     let scrape = async |token: Option<&str>| get("https", &server, "/metrics", token).await.unwrap();
@@ -112,8 +112,8 @@ async fn only_those_may_scrape_whom_rbac_lets() {
     })
     .await
     .unwrap();
-    let stranger = token(&cluster, "stranger").await;
-    assert_eq!(scrape(Some(&stranger)).await.0, 403);
+    let unprivileged = token(&cluster, "unprivileged").await;
+    assert_eq!(scrape(Some(&unprivileged)).await.0, 403);
 
     let scraper = token(&cluster, "scraper").await;
     grant(&cluster, "scraper", &json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}])).await;
@@ -127,7 +127,7 @@ async fn only_those_may_scrape_whom_rbac_lets() {
     let mark = cluster.audit().mark().unwrap();
     for _ in 0..5 {
         assert_eq!(scrape(Some(&scraper)).await.0, 200);
-        assert_eq!(scrape(Some(&stranger)).await.0, 403);
+        assert_eq!(scrape(Some(&unprivileged)).await.0, 403);
         assert_eq!(scrape(Some("made-up")).await.0, 401);
     }
     let asked = cluster.audit().count_by("system:serviceaccount:default:reviewer", mark).unwrap();
@@ -138,7 +138,7 @@ async fn only_those_may_scrape_whom_rbac_lets() {
 }
 
 #[tokio::test]
-async fn when_the_api_server_is_gone_strangers_stay_out_and_known_scrapers_stay_in() {
+async fn when_the_api_server_is_gone_unknown_ones_stay_out_and_known_scrapers_stay_in() {
     let mut cluster = ControlPlane::start().await.unwrap();
     let admin = cluster.client().await.unwrap();
     let scraper = token(&cluster, "scraper").await;
@@ -146,7 +146,7 @@ async fn when_the_api_server_is_gone_strangers_stay_out_and_known_scrapers_stay_
     grant(&cluster, "scraper", &rules).await;
     may_scrape(&cluster, "scraper").await;
     let (_trigger, shutdown) = shutdown::channel();
-    let certificate = Certificate::SelfSigned { names: vec!["localhost".to_owned()] };
+    let certificate = CertificateSource::SelfSigned { names: vec!["localhost".to_owned()] };
     let protection = Protection::Secure { certificate, client: admin };
     let server = admin::serve_metrics(&free_port(), metrics(), protection, shutdown).unwrap().unwrap();
     assert_eq!(get("https", &server, "/metrics", Some(&scraper)).await.unwrap().0, 200);

@@ -66,13 +66,13 @@ impl Referee {
         let thread = std::thread::spawn({
             let stop = stop.clone();
             move || {
-                let (mut looks, mut both) = (0, 0);
+                let (mut checks, mut both) = (0, 0);
                 while !stop.load(Ordering::Relaxed) {
-                    looks += 1;
+                    checks += 1;
                     both += u64::from(one.is_leader() && two.is_leader());
                     std::thread::sleep(Duration::from_micros(500));
                 }
-                (looks, both)
+                (checks, both)
             }
         });
         Self { stop, thread }
@@ -80,9 +80,9 @@ impl Referee {
 
     fn never_saw_two(self) {
         self.stop.store(true, Ordering::Relaxed);
-        let (looks, both) = self.thread.join().unwrap();
-        assert!(looks > 100, "looked only {looks} times");
-        assert_eq!(both, 0, "of {looks} looks");
+        let (checks, both) = self.thread.join().unwrap();
+        assert!(checks > 100, "checked only {checks} times");
+        assert_eq!(both, 0, "of {checks} checks");
     }
 }
 
@@ -184,7 +184,7 @@ async fn every_write_carries_the_version_that_was_read() {
     let leases: Api<Lease> = Api::namespaced(cluster.client().await.unwrap(), "default");
     let note = Patch::Merge(json!({"metadata": {"annotations": {"note": "kept"}}}));
     let before = leases.patch("widget-operator", &PatchParams::default(), &note).await.unwrap();
-    wait::until("a renewal after the foreign write", 20, async || {
+    wait::until("a renewal after the write of another client", 20, async || {
         let now = leases.get("widget-operator").await.map_err(|e| e.to_string())?;
         let renewed = now.spec.as_ref().unwrap().renew_time > before.spec.as_ref().unwrap().renew_time;
         let noted = now.metadata.annotations.as_ref().is_some_and(|all| all.contains_key("note"));

@@ -25,4 +25,5 @@ pub mod reason;
 pub mod resource;
 pub mod rule;
 pub mod selector;
+pub mod template;
 pub mod violation;

@@ -11,7 +11,7 @@ pub enum Ownership {
     /// Nobody controls it, and it carries our labels: an orphan of a predecessor.
     Orphan,
     /// Somebody else's; the words say whose.
-    Foreign(String),
+    NotOwned(String),
 }
 
 /// Whose an object is, seen from `owner`. Without labels nothing counts as an orphan.
@@ -19,13 +19,13 @@ pub fn ownership(object: &DynamicObject, owner: &OwnerReference, labels: &[(&str
     let controller = object.owner_references().iter().find(|reference| reference.controller == Some(true));
     match controller {
         Some(controller) if controller.uid == owner.uid => Ownership::Ours,
-        Some(controller) => Ownership::Foreign(format!("it belongs to {} {:?}", controller.kind, controller.name)),
+        Some(controller) => Ownership::NotOwned(format!("it belongs to {} {:?}", controller.kind, controller.name)),
         None => {
             let carries = |(key, value): &(&str, &str)| object.labels().get(*key).is_some_and(|v| v == value);
             if !labels.is_empty() && labels.iter().all(carries) {
                 Ownership::Orphan
             } else {
-                Ownership::Foreign("it belongs to nobody".into())
+                Ownership::NotOwned("it belongs to nobody".into())
             }
         }
     }
@@ -54,14 +54,14 @@ mod tests {
     fn the_controller_decides() {
         assert_eq!(ownership(&object(Some("1")), &owner("1"), &[]), Ownership::Ours);
         let other = ownership(&object(Some("2")), &owner("1"), &[("who", "us")]);
-        assert_eq!(other, Ownership::Foreign("it belongs to Thing \"b\"".into()));
+        assert_eq!(other, Ownership::NotOwned("it belongs to Thing \"b\"".into()));
     }
 
     #[test]
     fn an_object_without_a_controller_is_ours_only_by_all_labels() {
         assert_eq!(ownership(&object(None), &owner("1"), &[("who", "us")]), Ownership::Orphan);
         let lacking = ownership(&object(None), &owner("1"), &[("who", "us"), ("what", "x")]);
-        assert!(matches!(lacking, Ownership::Foreign(_)));
-        assert!(matches!(ownership(&object(None), &owner("1"), &[]), Ownership::Foreign(_)));
+        assert!(matches!(lacking, Ownership::NotOwned(_)));
+        assert!(matches!(ownership(&object(None), &owner("1"), &[]), Ownership::NotOwned(_)));
     }
 }

@@ -18,12 +18,12 @@ pub struct Rule {
     /// These numbers in CEL, in their order.
     pub numbers: &'static [&'static str],
     /// What kind of mistake it is.
-    pub reason: Reason,
+    pub reason: FieldErrorReason,
 }
 
 /// What kind of mistake breaks a rule, in the API server's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum FieldErrorReason {
     /// The value cannot work.
     Invalid,
     /// A value is missing.
@@ -32,7 +32,7 @@ pub enum Reason {
     Forbidden,
 }
 
-impl Reason {
+impl FieldErrorReason {
     const fn name(self) -> &'static str {
         match self {
             Self::Invalid => "FieldValueInvalid",
@@ -45,17 +45,17 @@ impl Reason {
 impl Rule {
     /// A rule that the value of a field breaks.
     pub const fn invalid(at: &'static str, field: &'static str, holds: &'static str, message: &'static str) -> Self {
-        Self { at, field, holds, message, numbers: &[], reason: Reason::Invalid }
+        Self { at, field, holds, message, numbers: &[], reason: FieldErrorReason::Invalid }
     }
 
     /// The same, broken by a value that is missing.
     pub const fn required(self) -> Self {
-        Self { reason: Reason::Required, ..self }
+        Self { reason: FieldErrorReason::Required, ..self }
     }
 
     /// The same, broken by a value that must not be there.
     pub const fn forbidden(self) -> Self {
-        Self { reason: Reason::Forbidden, ..self }
+        Self { reason: FieldErrorReason::Forbidden, ..self }
     }
 
     /// The same, with the numbers of its message, each in CEL.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use crate::rule::{Reason, Rule};
+use crate::rule::{FieldErrorReason, Rule};
 
 /// A rule that an object breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,13 +12,13 @@ pub struct Violation {
     /// What is wrong and what to do.
     pub message: String,
     /// What kind of mistake it is.
-    pub reason: Reason,
+    pub reason: FieldErrorReason,
 }
 
 impl Violation {
     /// A field with a value that cannot work.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into(), reason: Reason::Invalid }
+        Self { field: field.into(), message: message.into(), reason: FieldErrorReason::Invalid }
     }
 
     /// A rule that the API server knows as well, in its words.
@@ -117,6 +117,6 @@ mod tests {
         const RULE: Rule = Rule::invalid("spec", ".size", "self.size > 0", "%d is too small").forbidden();
         let violation = Violation::of(&RULE, &[0]);
         assert_eq!(violation.to_string(), "spec.size: 0 is too small");
-        assert_eq!(violation.reason, Reason::Forbidden);
+        assert_eq!(violation.reason, FieldErrorReason::Forbidden);
     }
 }

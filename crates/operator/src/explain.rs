@@ -1,4 +1,4 @@
-//! The offline subcommands: the definition of the kind, and what a declaration would become.
+//! The offline subcommands: the definitions of the kinds, and what a declaration would become.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -10,9 +10,11 @@ use memcached_core::memcached::{Settings, build, revision, secret, validate_with
 
 use crate::args::Explain;
 
-/// Prints the CustomResourceDefinition.
-pub fn print_crd() -> Result<(), Box<dyn Error>> {
-    say(&serde_saphyr::to_string(&memcached_api::crd::memcached()?)?)
+/// Prints the CustomResourceDefinitions.
+pub fn print_crds() -> Result<(), Box<dyn Error>> {
+    let definitions = memcached_api::crd::all()?;
+    let texts = definitions.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
+    say(&texts.join("---\n"))
 }
 
 /// Writes to standard output; a reader that has seen enough is no error.

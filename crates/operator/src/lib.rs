@@ -21,7 +21,7 @@ pub fn main(settings: &Settings) -> ExitCode {
     let agent_image = cli.operator.agent_image.clone().unwrap_or_else(|| settings.agent_image.clone());
     let settings = &Settings { agent_image, ..settings.clone() };
     let outcome = match &cli.command {
-        Some(args::Command::Crd) => explain::print_crd(),
+        Some(args::Command::Crd) => explain::print_crds(),
         Some(args::Command::Explain(explain)) => explain::explain(explain, settings),
         None => run::run(cli.operator.without_blanks(), settings),
     };

@@ -5,7 +5,7 @@ use std::error::Error;
 use kube::{Client, Config};
 use memcached_api::label;
 use memcached_core::memcached::Settings;
-use operator_kit::admin::{Certificate, Protection, Readiness, serve_health, serve_metrics};
+use operator_kit::admin::{CertificateSource, Protection, Readiness, serve_health, serve_metrics};
 use operator_kit::controller::{self, Controllers};
 use operator_kit::lease::{self, Leadership, LeaseConfig, Mark, MarkKeys, Scope};
 use operator_kit::metrics::Metrics;
@@ -113,5 +113,5 @@ fn protection(operator: &Operator, client: &Client) -> Protection {
         return Protection::Plain;
     }
     let names = vec!["localhost".into(), NAME.into()];
-    Protection::Secure { certificate: Certificate::SelfSigned { names }, client: client.clone() }
+    Protection::Secure { certificate: CertificateSource::SelfSigned { names }, client: client.clone() }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use kube::Client;
-use memcached_api::admission;
+use memcached_api::admission::{self, Webhook};
 use operator_kit::admin::Readiness;
 use operator_kit::certificate::{self, Configuration, Mounted, Registration, SelfManaged, Serving, Times};
 use operator_kit::lease::Leadership;
@@ -70,17 +70,18 @@ fn registrations(operator: &Operator) -> Result<Vec<Registration>, String> {
     if name.is_empty() {
         return Ok(Vec::new());
     }
-    let webhook = |webhook: Value, path: &str| -> Result<Vec<Value>, String> {
-        Ok(vec![complete(webhook, client_config(operator, path)?, operator)])
+    let entries = |webhooks: Vec<Webhook>| -> Result<Vec<Value>, String> {
+        let complete = |webhook: Webhook| Ok(complete(webhook.entry, client_config(operator, webhook.path)?, operator));
+        webhooks.into_iter().map(complete).collect()
     };
     Ok(vec![
         Registration {
             configuration: Configuration::Mutating(name.clone()),
-            webhooks: webhook(admission::mutating(), admission::MUTATE)?,
+            webhooks: entries(admission::mutating())?,
         },
         Registration {
             configuration: Configuration::Validating(name.clone()),
-            webhooks: webhook(admission::validating(), admission::VALIDATE)?,
+            webhooks: entries(admission::validating())?,
         },
     ])
 }
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn an_operator_outside_of_the_cluster_is_called_by_its_address() {
         let webhooks = registered(&["--webhook-url=https://[::1]:9443/"]).unwrap();
-        let url = format!("https://[::1]:9443{}", admission::MUTATE);
+        let url = format!("https://[::1]:9443{}", admission::mutating()[0].path);
         assert_eq!(webhooks[0]["clientConfig"], json!({"url": url}));
         assert_eq!(host_of("https://[::1]:9443"), Some("::1".into()));
         for bad in ["http://example.org", "example.org", "", "https://"] {

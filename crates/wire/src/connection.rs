@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf};
 use tokio::time::timeout;
 
 use crate::codec::{Collect, Decoder, Limits, Request, collect};
-use crate::error::{Class, Error, Result, Violation};
+use crate::error::{Error, ErrorClass, ProtocolViolation, Result};
 
 /// How much is read at once.
 const CHUNK: usize = 16 << 10;
@@ -87,7 +87,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Ok(_) => true,
             // A server error comes after the value was taken; any other no may leave it to be read as a request.
             Err(Error::Answered { answer, .. }) => !carried_value || answer.starts_with("SERVER_ERROR"),
-            Err(error) => error.class() == Class::Invalid,
+            Err(error) => error.class() == ErrorClass::Invalid,
         };
         self.state = if in_step { State::Idle } else { State::Closed };
     }
@@ -98,7 +98,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         if self.decoder.buffered() > 0 {
             self.state = State::Closed;
-            return Err(Violation::Unsolicited.into());
+            return Err(ProtocolViolation::Unsolicited.into());
         }
         self.state = State::Busy;
         Ok(())

@@ -30,13 +30,13 @@ async fn a_request_given_up_half_way_closes_the_connection() {
     let given_up = timeout(Duration::from_millis(1), connection.version()).await;
     assert!(given_up.is_err());
     assert!(!connection.is_usable());
-    assert_eq!(connection.version().await.unwrap_err().class(), Class::Closed);
+    assert_eq!(connection.version().await.unwrap_err().class(), ErrorClass::Closed);
 }
 
 #[tokio::test]
 async fn silence_ends_at_the_deadline() {
     let (mut connection, _theirs) = pair(Duration::from_millis(5));
-    assert_eq!(connection.version().await.unwrap_err().class(), Class::Timeout);
+    assert_eq!(connection.version().await.unwrap_err().class(), ErrorClass::Timeout);
     assert!(!connection.is_usable());
 }
 
@@ -45,14 +45,14 @@ async fn an_answer_to_nothing_closes_the_connection() {
     let mut connection = told(b"VERSION 1\r\nVERSION 2\r\n");
     assert_eq!(connection.version().await.unwrap(), "1");
     let error = connection.version().await.unwrap_err();
-    assert!(matches!(error, Error::Protocol(Violation::Unsolicited)), "{error}");
+    assert!(matches!(error, Error::Protocol(ProtocolViolation::Unsolicited)), "{error}");
 }
 
 #[tokio::test]
 async fn a_no_leaves_the_connection_open() {
     let mut connection = told(b"ERROR\r\n");
     let error = connection.exchange(&Request::stats(Report::General), StatLines::default()).await.unwrap_err();
-    assert_eq!(error.class(), Class::Answered);
+    assert_eq!(error.class(), ErrorClass::Answered);
     assert!(connection.is_usable());
 }
 

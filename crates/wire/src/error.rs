@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// What came is not memcached's protocol, or more of it than is allowed.
     #[error("failed to understand the server: {0}")]
-    Protocol(#[from] Violation),
+    Protocol(#[from] ProtocolViolation),
     /// No answer in time.
     #[error("failed to {request} within {} ms", deadline.as_millis())]
     Timeout {
@@ -55,7 +55,7 @@ pub enum Error {
 
 /// How the other side broke the protocol, or the bounds that it was given.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
+pub enum ProtocolViolation {
     /// A line does not end.
     #[error("a line of more than {limit} bytes")]
     LongLine {
@@ -90,7 +90,7 @@ pub enum Violation {
     Unsolicited,
 }
 
-impl Violation {
+impl ProtocolViolation {
     /// A line that does not belong there; only its beginning is kept, for it may be long and hostile.
     pub(crate) fn unexpected(line: &[u8]) -> Self {
         const SHOWN: usize = 80;
@@ -101,7 +101,7 @@ impl Violation {
 
 /// What the caller can do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum ErrorClass {
     /// Nobody is there: try again later.
     Refused,
     /// Bring (other) credentials.
@@ -122,16 +122,16 @@ pub enum Class {
 
 impl Error {
     /// What can be done about it.
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Connect { .. } => Class::Refused,
-            Self::Tls(_) => Class::Untrusted,
-            Self::LoginRequired | Self::LoginRefused => Class::Unauthenticated,
-            Self::Answered { .. } => Class::Answered,
-            Self::Protocol(_) => Class::Protocol,
-            Self::Timeout { .. } => Class::Timeout,
-            Self::Closed(_) => Class::Closed,
-            Self::Invalid(_) => Class::Invalid,
+            Self::Connect { .. } => ErrorClass::Refused,
+            Self::Tls(_) => ErrorClass::Untrusted,
+            Self::LoginRequired | Self::LoginRefused => ErrorClass::Unauthenticated,
+            Self::Answered { .. } => ErrorClass::Answered,
+            Self::Protocol(_) => ErrorClass::Protocol,
+            Self::Timeout { .. } => ErrorClass::Timeout,
+            Self::Closed(_) => ErrorClass::Closed,
+            Self::Invalid(_) => ErrorClass::Invalid,
         }
     }
 
@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn a_hostile_line_is_shown_in_part() {
-        let text = Violation::unexpected(&[b'x'; 5000]).to_string();
+        let text = ProtocolViolation::unexpected(&[b'x'; 5000]).to_string();
         assert!(text.len() < 100, "{text}");
     }
 
     #[test]
     fn an_error_of_tls_is_told_from_one_of_the_network() {
         let inside = io::Error::new(io::ErrorKind::InvalidData, rustls::Error::DecryptError);
-        assert_eq!(Error::of_stream(inside).class(), Class::Untrusted);
-        assert_eq!(Error::of_stream(io::ErrorKind::ConnectionReset.into()).class(), Class::Closed);
+        assert_eq!(Error::of_stream(inside).class(), ErrorClass::Untrusted);
+        assert_eq!(Error::of_stream(io::ErrorKind::ConnectionReset.into()).class(), ErrorClass::Closed);
     }
 }

@@ -34,7 +34,7 @@ pub use codec::{Limits, Value};
 pub use connection::Connection;
 pub use credentials::Credentials;
 pub use endpoint::{Endpoint, Stream, Transport};
-pub use error::{Class, Error, Result, Violation};
+pub use error::{Error, ErrorClass, ProtocolViolation, Result};
 pub use expiry::Expiry;
 pub use key::{Key, MetaKey};
 pub use meta::{Meta, MetaReply, MetaStatus};

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 
-use crate::error::{Error, Result, Violation};
+use crate::error::{Error, ProtocolViolation, Result};
 use crate::key::MetaKey;
 
 /// A meta command.
@@ -124,7 +124,7 @@ impl MetaReply {
         self.flags.iter().find(|(known, _)| *known == flag).map(|(_, token)| token.as_str())
     }
 
-    pub(crate) fn parse(line: &[u8], data: Option<Bytes>) -> Result<Self, Violation> {
+    pub(crate) fn parse(line: &[u8], data: Option<Bytes>) -> Result<Self, ProtocolViolation> {
         let text = String::from_utf8_lossy(line);
         let mut words = text.split(' ').filter(|word| !word.is_empty());
         let status = match (words.next(), &data) {
@@ -137,7 +137,7 @@ impl MetaReply {
             (Some("NF"), None) => MetaStatus::NotFound,
             (Some("NS"), None) => MetaStatus::NotStored,
             (Some("EX"), None) => MetaStatus::Exists,
-            _ => return Err(Violation::unexpected(line)),
+            _ => return Err(ProtocolViolation::unexpected(line)),
         };
         let split = |word: &str| {
             let mut letters = word.chars();

@@ -12,7 +12,7 @@ use testbed::store::Store;
 use testbed::wait;
 
 use crate::kind;
-use crate::site::{PATIENCE, SYSTEM, Site};
+use crate::site::{DEADLINE, SYSTEM, Site};
 
 /// A command of a page, and what the page shows of its output.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ async fn every_object_in_the_documentation_is_accepted() {
     let text = String::from_utf8(output.stdout).unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), &text).unwrap();
-    let applied = wait::until("the objects to be accepted", PATIENCE, async || {
+    let applied = wait::until("the objects to be accepted", DEADLINE, async || {
         let apply = ["apply", "--dry-run=server", "--filename", file.path().to_str().unwrap()];
         site.node.kubectl(&apply).map_err(|error| error.to_string())
     });

@@ -13,7 +13,7 @@ use testbed::progress::Progress;
 use testbed::store::Store;
 use testbed::{Cluster, ControlPlane, wait};
 
-use crate::site::{PATIENCE, SYSTEM, Site};
+use crate::site::{DEADLINE, SYSTEM, Site};
 
 const DEFINITION: &str = "customresourcedefinition/memcacheds.memcached.c5c3.io";
 const IMAGE: &str = "memcached-operator:dev";
@@ -137,7 +137,7 @@ async fn caches_that_were_made_during_the_demo_stay_and_then_nothing_does() {
 async fn interrupt(person: &Person<'_>, is_far_enough: impl Fn() -> Result<(), String>) {
     let mut demo = person.command("demo/run");
     let mut demo = demo.args(["testbed", "current", IMAGE]).process_group(0).spawn().unwrap();
-    let far_enough = wait::until("the demo to be far enough", PATIENCE, async || is_far_enough()).await;
+    let far_enough = wait::until("the demo to be far enough", DEADLINE, async || is_far_enough()).await;
     let stopped = Command::new("kill").args(["-KILL", "--", &format!("-{}", demo.id())]).status();
     demo.wait().unwrap();
     assert!(stopped.unwrap().success());
@@ -193,7 +193,7 @@ async fn the_demo_does_not_touch_a_cache_of_the_same_name() {
     let cluster = ControlPlane::start().await.unwrap();
     cluster.kubectl(&["apply", "--server-side", "--kustomize", &ours("config/crd")]).unwrap();
     let sample = ours("samples/quickstart.yaml");
-    let created = wait::until("the cache to be accepted", PATIENCE, async || {
+    let created = wait::until("the cache to be accepted", DEADLINE, async || {
         cluster.kubectl(&["create", "--filename", &sample]).map_err(|error| error.to_string())
     });
     created.await.unwrap();

@@ -34,8 +34,8 @@ async fn a_chart_for_some_namespaces_works_there_with_roles_alone() {
     let plain = site.plain_cache(&one, "first").await;
     assert_eq!(plain["spec"]["replicas"], 1, "the webhook is asked here");
     site.plain_cache(&two, "second").await;
-    let strangers = ["create", "--filename", &ours("samples/quickstart.yaml")];
-    other.kubectl(&strangers).unwrap();
+    let unwatched = ["create", "--filename", &ours("samples/quickstart.yaml")];
+    other.kubectl(&unwatched).unwrap();
     // The operator has done something since: it would have seen that one too.
     site.plain_cache(&one, "third").await;
     let left_alone = get_cache(&other, "sessions").unwrap();

@@ -7,7 +7,7 @@ use kube::client::Body;
 use kube::{Client, Config};
 use testbed::wait;
 
-use crate::site::{PATIENCE, SYSTEM, Site};
+use crate::site::{DEADLINE, SYSTEM, Site};
 
 async fn installed() -> Site {
     let site = Site::open().await;
@@ -26,7 +26,7 @@ async fn it_satisfies_the_restricted_standard_and_survives_being_deleted() {
     site.plain_cache(&caches, "before").await;
     let before = site.operators(SYSTEM).await[0].metadata.name.clone().unwrap();
     site.node.kubectl(&["--namespace", SYSTEM, "delete", "pod", &before]).unwrap();
-    let replaced = wait::until("another operator", PATIENCE, async || {
+    let replaced = wait::until("another operator", DEADLINE, async || {
         let pods = site.operators(SYSTEM).await;
         let names: Vec<_> = pods.iter().filter_map(|pod| pod.metadata.name.clone()).collect();
         if names.iter().any(|name| *name != before) { Ok(()) } else { Err(format!("{names:?}")) }
@@ -65,7 +65,7 @@ async fn its_metrics_are_for_tokens_with_the_right_role() {
     site.node.kubectl(&bind).unwrap();
     let token = |account: &str| monitoring.kubectl(&["create", "token", account]).unwrap().trim().to_owned();
     let pod = site.operators(SYSTEM).await.remove(0);
-    let allowed = wait::until("the binding to count", PATIENCE, async || {
+    let allowed = wait::until("the binding to count", DEADLINE, async || {
         let (status, body) = scrape(&pod, Some(&token("prometheus"))).await;
         if status == 200 { Ok(body) } else { Err(format!("{status}: {body}")) }
     });

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testbed::namespace::Namespace;
 use testbed::wait;
 
-use crate::site::{PATIENCE, Site, get_cache};
+use crate::site::{DEADLINE, Site, get_cache};
 
 const RELEASE: &str = "memcached-operator";
 
@@ -19,7 +19,7 @@ fn helm(site: &Site, operators: &Namespace, verb: &str, values: &[&str]) {
 /// Waits until the operator's container cannot be started.
 async fn image_is_missing(operators: &Namespace) {
     let reason = "jsonpath={.items[*].status.containerStatuses[*].state.waiting.reason}";
-    wait::until("the image to be missed", PATIENCE, async || {
+    wait::until("the image to be missed", DEADLINE, async || {
         let reason = operators.kubectl(&["get", "pods", "--output", reason]).map_err(|error| error.to_string())?;
         if reason.contains("Image") { Ok(()) } else { Err(reason) }
     })
@@ -47,10 +47,10 @@ async fn a_wrong_image_over_running_caches_locks_nobody_out_and_the_right_one_he
     let wrong = ["--set", "image.tag=nowhere", "--set", "image.pullPolicy=Never"];
     helm(&site, &operators, "install", &wrong);
     image_is_missing(&operators).await;
-    for round in 0..2 {
+    for turn in 0..2 {
         assert!(site.registrations().iter().all(|(_, entries)| entries.is_empty()), "{:?}", site.registrations());
-        edit(&caches, "sessions", &json!({"replicas": 2 - round})).expect("a cache can be edited");
-        site.declare(&caches, &format!("new-{round}"), &json!({"replicas": 1})).expect("and made");
+        edit(&caches, "sessions", &json!({"replicas": 2 - turn})).expect("a cache can be edited");
+        site.declare(&caches, &format!("new-{turn}"), &json!({"replicas": 1})).expect("and made");
         let refused = edit(&caches, "sessions", &json!({"memcached": {"maxConnections": 10}})).unwrap_err();
         assert!(refused.contains("maxConnections"), "the CustomResourceDefinition protects: {refused}");
         helm(&site, &operators, "upgrade", &[&wrong[..], &["--set", "logFormat=json"]].concat());
@@ -90,7 +90,7 @@ async fn upgrades_of_the_chart_leave_the_entries_alone_and_an_uninstall_takes_th
 
     // The policy is the operator's to apply, from its flag.
     helm(&site, &operators, "upgrade", &["--set", "webhook.failurePolicy=Ignore"]);
-    wait::until("the policy to follow its value", PATIENCE, async || {
+    wait::until("the policy to follow its value", DEADLINE, async || {
         let entries: Vec<Value> = site.registrations().into_iter().flat_map(|(_, entries)| entries).collect();
         let is_so = |entry: &Value| entry["failurePolicy"] == "Ignore" && entry["namespaceSelector"] == selector;
         if entries.len() == 2 && entries.iter().all(is_so) { Ok(()) } else { Err(format!("{entries:#?}")) }

@@ -17,7 +17,7 @@ use testbed::store::Store;
 use testbed::{Error, Node, Result, wait};
 
 /// How long anything may take on a busy machine, in seconds.
-pub const PATIENCE: u64 = 300;
+pub const DEADLINE: u64 = 300;
 /// The namespace that config/ puts the operator into.
 pub const SYSTEM: &str = "memcached-operator-system";
 /// The operator's labels, however it was installed.
@@ -78,7 +78,7 @@ impl Site {
                 delete(&[name]);
             }
         }
-        wait::until("the node to be empty", PATIENCE, async || {
+        wait::until("the node to be empty", DEADLINE, async || {
             let left = self.node.kubectl(&["get", "crd", "--output", "name"]).map_err(|error| error.to_string())?;
             let left = left + &self.installed_in().join(" ");
             if left.trim().is_empty() { Ok(()) } else { Err(left) }
@@ -103,13 +103,13 @@ impl Site {
     pub async fn rolled_out(&self, namespace: &str, deployment: &str) {
         let deployment = format!("deployment/{deployment}");
         let rolled_out = ["--namespace", namespace, "rollout", "status", &deployment, "--timeout=5s"];
-        let seen = wait::until("the operator to be ready", PATIENCE, async || {
+        let seen = wait::until("the operator to be ready", DEADLINE, async || {
             self.node.kubectl(&rolled_out).map_err(|error| error.to_string())
         });
         if let Err(error) = seen.await {
             panic!("{error}\n{}", self.explain(namespace));
         }
-        let registered = wait::until("the webhooks to be registered", PATIENCE, async || {
+        let registered = wait::until("the webhooks to be registered", DEADLINE, async || {
             let entries = self.registrations();
             if entries.iter().all(|(_, entries)| !entries.is_empty()) { Ok(()) } else { Err(format!("{entries:?}")) }
         });
@@ -148,7 +148,7 @@ impl Site {
     /// Applies a file as people would, again while webhooks come up.
     pub async fn apply(&self, namespace: &Namespace, file: &Path) {
         let file = file.to_str().unwrap();
-        let applied = wait::until(format!("{file} to be accepted"), PATIENCE, async || {
+        let applied = wait::until(format!("{file} to be accepted"), DEADLINE, async || {
             namespace.kubectl(&["apply", "--filename", file]).map_err(|error| error.to_string())
         });
         applied.await.unwrap();
@@ -166,7 +166,7 @@ impl Site {
 
     /// Declares a cache that says nothing, and waits until it is ready: it then says what the webhook has filled in.
     pub async fn plain_cache(&self, namespace: &Namespace, name: &str) -> Value {
-        let declared = wait::until(format!("cache {name} to be accepted"), PATIENCE, async || {
+        let declared = wait::until(format!("cache {name} to be accepted"), DEADLINE, async || {
             self.declare(namespace, name, &json!({})).map_err(|error| error.to_string())
         });
         declared.await.unwrap();
@@ -175,7 +175,7 @@ impl Site {
 
     /// Waits until a cache is ready.
     pub async fn ready(&self, namespace: &Namespace, name: &str) -> Value {
-        let found = wait::until(format!("cache {name} to be ready"), PATIENCE, async || {
+        let found = wait::until(format!("cache {name} to be ready"), DEADLINE, async || {
             let cache = get_cache(namespace, name).map_err(|error| error.to_string())?;
             let conditions = cache["status"]["conditions"].as_array().cloned().unwrap_or_default();
             let is_ready = conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True");

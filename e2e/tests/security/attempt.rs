@@ -8,7 +8,7 @@ use memcached_wire::{Credentials, Endpoint, Expiry, Key, Tls};
 use tokio::net::TcpStream;
 
 /// Enough for a busy machine that answers; a server that keeps silent costs as much each time.
-const PATIENCE: Duration = Duration::from_secs(4);
+const DEADLINE: Duration = Duration::from_secs(4);
 
 /// How a client logs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,16 +29,16 @@ pub async fn attempt(address: SocketAddr, tls: Option<Tls>, login: Login<'_>) ->
             Login::Nobody => text(address, tls, None).await,
         }
     };
-    tokio::time::timeout(PATIENCE * 2, tried).await.unwrap_or_else(|_| Err("silence".into()))
+    tokio::time::timeout(DEADLINE * 2, tried).await.unwrap_or_else(|_| Err("silence".into()))
 }
 
 /// The same without a login in the binary protocol.
 pub async fn binary_without_login(address: SocketAddr, tls: Option<Tls>) -> Result<(), String> {
-    tokio::time::timeout(PATIENCE * 2, binary(address, tls, None)).await.unwrap_or_else(|_| Err("silence".into()))
+    tokio::time::timeout(DEADLINE * 2, binary(address, tls, None)).await.unwrap_or_else(|_| Err("silence".into()))
 }
 
 async fn text(address: SocketAddr, tls: Option<Tls>, login: Option<(&str, &str)>) -> Result<(), String> {
-    let mut endpoint = Endpoint::new(address.to_string()).with_deadline(PATIENCE);
+    let mut endpoint = Endpoint::new(address.to_string()).with_deadline(DEADLINE);
     if let Some(tls) = tls {
         endpoint = endpoint.with_tls(tls);
     }

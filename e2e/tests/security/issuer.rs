@@ -14,7 +14,7 @@ use crate::keyring::Keyring;
 use crate::set;
 
 /// How long cert-manager may take on a busy machine, in seconds.
-const PATIENCE: u64 = 180;
+const DEADLINE: u64 = 180;
 
 fn issued_by(issuer: &str) -> Value {
     let tls = json!({"enabled": true, "mode": "Required", "issuerRef": {"name": issuer}});
@@ -44,7 +44,7 @@ fn make_issuer(stage: &Stage) {
 /// A file of a Secret, as soon as it is there.
 async fn file(stage: &Stage, secret: &str, file: &str) -> Vec<u8> {
     let secrets = stage.namespace.api::<Secret>();
-    let found = wait::until(format!("{file} in Secret {secret}"), PATIENCE, async || {
+    let found = wait::until(format!("{file} in Secret {secret}"), DEADLINE, async || {
         let secret = secrets.get(secret).await.map_err(|error| error.to_string())?;
         secret.data.unwrap_or_default().remove(file).map(|bytes| bytes.0).ok_or_else(|| "it is not in it".to_owned())
     });
@@ -62,7 +62,7 @@ async fn a_certificate_that_a_ca_issuer_signs_is_served_and_a_missing_issuer_is_
     assert_eq!(verdict(&cache, "Degraded"), ("True".into(), "SecretNotFound".into()));
     let why = message(&cache, "Degraded");
     assert!(why.contains(r#"Issuer "ca" has not issued it"#), "{why}");
-    let pointed_to = wait::until("cert-manager to tell what it waits for", PATIENCE, async || {
+    let pointed_to = wait::until("cert-manager to tell what it waits for", DEADLINE, async || {
         let told =
             stage.namespace.kubectl(&["describe", "certificate", "sessions"]).map_err(|error| error.to_string())?;
         if told.contains("Issuing") { Ok(()) } else { Err(told) }

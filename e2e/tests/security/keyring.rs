@@ -20,13 +20,13 @@ pub const PASSWORD: &str = "secret";
 pub enum Shown {
     Nothing,
     Ours,
-    Strangers,
+    Untrusted,
     Expired,
 }
 
 pub struct Keyring {
     ours: Pki,
-    strangers: Pki,
+    untrusted: Pki,
     _files: tempfile::TempDir,
 }
 
@@ -35,8 +35,8 @@ impl Keyring {
     pub fn make(stage: &Stage) -> Self {
         let files = tempfile::tempdir().unwrap();
         let ours = Pki::create(files.path().join("ours")).unwrap();
-        let strangers = Pki::create(files.path().join("strangers")).unwrap();
-        let keyring = Self { ours, strangers, _files: files };
+        let untrusted = Pki::create(files.path().join("untrusted")).unwrap();
+        let keyring = Self { ours, untrusted, _files: files };
         keyring.issue(stage);
         set_password(stage, PASSWORD);
         keyring
@@ -62,7 +62,7 @@ impl Keyring {
         match shown {
             Shown::Nothing => None,
             Shown::Ours => Some(self.ours.client("client", &User::new("client")).unwrap()),
-            Shown::Strangers => Some(self.strangers.client("client", &User::new("client")).unwrap()),
+            Shown::Untrusted => Some(self.untrusted.client("client", &User::new("client")).unwrap()),
             Shown::Expired => Some(self.ours.expired_server("expired").unwrap()),
         }
     }
@@ -84,7 +84,7 @@ impl Keyring {
 
     /// A client that trusts somebody else.
     pub fn distrusting(&self) -> Tls {
-        let authority = fs::read(self.strangers.ca()).unwrap();
+        let authority = fs::read(self.untrusted.ca()).unwrap();
         Tls::new(&authority, None).unwrap().with_server_name(HOST).unwrap()
     }
 }

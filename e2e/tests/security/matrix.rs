@@ -160,7 +160,7 @@ async fn check(cell: Cell, host: SocketAddr, keyring: &Keyring, findings: &mut F
             findings.is_refused(format!("{cell} {port} in TLS"), attempt(at, tls, cell.right()).await);
         }
         if cell.encryption == Encryption::ClientCertificates {
-            for shown in [Shown::Nothing, Shown::Strangers, Shown::Expired] {
+            for shown in [Shown::Nothing, Shown::Untrusted, Shown::Expired] {
                 let tls = Some(keyring.tls(shown));
                 findings.is_refused(format!("{cell} {port} showing {shown:?}"), attempt(at, tls, cell.right()).await);
             }

@@ -15,7 +15,7 @@ use crate::keyring::{PASSWORD, USER, set_password};
 use crate::set;
 use crate::watch::Watch;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 const NEW_PASSWORD: &str = "another";
 
 fn with_password(replicas: i32) -> Value {
@@ -94,7 +94,7 @@ async fn connect(watch: &Watch) -> Result<Connection<Stream>, String> {
     for (_, server) in watch.serving() {
         for password in [NEW_PASSWORD, PASSWORD] {
             let credentials = Credentials::new(USER, password).unwrap();
-            let endpoint = Endpoint::new(server.address.to_string()).with_deadline(PATIENCE);
+            let endpoint = Endpoint::new(server.address.to_string()).with_deadline(DEADLINE);
             match endpoint.with_credentials(credentials).connect().await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => last = error.to_string(),
@@ -139,8 +139,8 @@ async fn a_new_password_rolls_the_servers_one_by_one_and_no_client_notices() {
     let seen = Arc::into_inner(watch).unwrap().stop();
     assert_eq!(seen.fewest, Some(3), "never fewer than wanted");
     assert!(seen.most <= 4, "one by one, but {} at once", seen.most);
-    let address = seen.servers.values().find(|server| !server.is_going).unwrap().address;
-    let old = Endpoint::new(address.to_string()).with_deadline(PATIENCE);
+    let address = seen.servers.values().find(|server| !server.is_terminating).unwrap().address;
+    let old = Endpoint::new(address.to_string()).with_deadline(DEADLINE);
     let old = old.with_credentials(Credentials::new(USER, PASSWORD).unwrap()).connect().await;
     assert!(old.is_err(), "the old password is worth nothing any more");
 }

@@ -28,7 +28,7 @@ async fn use_until_it_ends(watch: Arc<Watch>, name: String, address: String, is_
     let mut connection = match endpoint.connect().await {
         Ok(connection) => connection,
         Err(error) => {
-            life.failed_while_staying = (!watch.is_going(&name)).then(|| error.to_string());
+            life.failed_while_staying = (!watch.is_terminating(&name)).then(|| error.to_string());
             return life;
         }
     };
@@ -40,7 +40,7 @@ async fn use_until_it_ends(watch: Arc<Watch>, name: String, address: String, is_
             Err(error) => {
                 // The end may be noticed here before it is noticed there.
                 tokio::time::sleep(Duration::from_secs(2)).await;
-                life.failed_while_staying = (!watch.is_going(&name)).then(|| error.to_string());
+                life.failed_while_staying = (!watch.is_terminating(&name)).then(|| error.to_string());
                 break;
             }
         }

@@ -18,7 +18,7 @@ const HASH: &str = "memcached.c5c3.io/secret-hash";
 pub struct Server {
     pub address: SocketAddr,
     pub is_ready: bool,
-    pub is_going: bool,
+    pub is_terminating: bool,
     pub hash: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Watch {
         let labels = format!("app.kubernetes.io/instance={cache}");
         let task = tokio::spawn(async move {
             loop {
-                look(&pods, &labels, &noted).await;
+                observe(&pods, &labels, &noted).await;
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
@@ -55,18 +55,18 @@ impl Watch {
     /// The servers that new connections go to.
     pub fn serving(&self) -> Vec<(String, Server)> {
         let seen = self.seen.lock().unwrap();
-        let serving = seen.servers.iter().filter(|(_, server)| server.is_ready && !server.is_going);
+        let serving = seen.servers.iter().filter(|(_, server)| server.is_ready && !server.is_terminating);
         serving.map(|(name, server)| (name.clone(), server.clone())).collect()
     }
 
     /// Whether a server is on its way out, or gone.
-    pub fn is_going(&self, name: &str) -> bool {
-        self.seen.lock().unwrap().servers.get(name).is_none_or(|server| server.is_going)
+    pub fn is_terminating(&self, name: &str) -> bool {
+        self.seen.lock().unwrap().servers.get(name).is_none_or(|server| server.is_terminating)
     }
 
     /// Whether a server is on its way out, and not gone.
     pub fn is_leaving(&self, name: &str) -> bool {
-        self.seen.lock().unwrap().servers.get(name).is_some_and(|server| server.is_going)
+        self.seen.lock().unwrap().servers.get(name).is_some_and(|server| server.is_terminating)
     }
 
     pub fn stop(self) -> Seen {
@@ -75,7 +75,7 @@ impl Watch {
     }
 }
 
-async fn look(pods: &Api<Pod>, labels: &str, noted: &Mutex<Seen>) {
+async fn observe(pods: &Api<Pod>, labels: &str, noted: &Mutex<Seen>) {
     let Ok(list) = pods.list(&ListParams::default().labels(labels)).await else { return };
     let mut servers = BTreeMap::new();
     for pod in list {
@@ -83,13 +83,13 @@ async fn look(pods: &Api<Pod>, labels: &str, noted: &Mutex<Seen>) {
         let server = Server {
             address,
             is_ready: is_ready(&pod),
-            is_going: pod.metadata.deletion_timestamp.is_some(),
+            is_terminating: pod.metadata.deletion_timestamp.is_some(),
             hash: pod.metadata.annotations.as_ref().and_then(|all| all.get(HASH).cloned()),
         };
         servers.insert(pod.metadata.name.unwrap_or_default(), server);
     }
     let mut seen = noted.lock().unwrap();
-    let staying = servers.values().filter(|server| !server.is_going);
+    let staying = servers.values().filter(|server| !server.is_terminating);
     let ready = staying.clone().filter(|server| server.is_ready).count();
     seen.most = seen.most.max(staying.count());
     seen.fewest = Some(seen.fewest.map_or(ready, |fewest| fewest.min(ready)));

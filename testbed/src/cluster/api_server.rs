@@ -18,7 +18,7 @@ use crate::store::Store;
 use crate::wait;
 
 /// How long a component may take to come up on a busy machine, in seconds.
-pub const PATIENCE: u64 = 180;
+pub const DEADLINE: u64 = 180;
 
 /// Where a control plane listens and what it hands out.
 #[derive(Debug, Clone)]
@@ -192,7 +192,7 @@ pub async fn until_alive<T>(
     processes: &mut Processes,
     mut probe: impl AsyncFnMut() -> Result<T, String>,
 ) -> Result<T> {
-    let answer = wait::until(what, PATIENCE, async || match processes.check() {
+    let answer = wait::until(what, DEADLINE, async || match processes.check() {
         Err(dead) => Ok(Err(dead)),
         Ok(()) => probe().await.map(Ok),
     });

@@ -51,13 +51,13 @@ impl ControlPlane {
         Self::start_with(Options { with_fleet: true, ..Options::default() }).await
     }
 
-    /// A control plane as wished, ready for work.
+    /// A control plane as declared, ready for work.
     pub async fn start_with(options: Options) -> Result<Self> {
         let store = Store::new(Home::locate()?, Progress::detect());
         Self::start_in(store, options).await
     }
 
-    /// A control plane as wished, in another home.
+    /// A control plane as declared, in another home.
     pub async fn start_in(store: Store, options: Options) -> Result<Self> {
         let set = if options.with_fleet { Set::Fleet } else { Set::ControlPlane };
         install(&store, &[set], Check::Quick)?;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal};
 
-use super::api_server::PATIENCE;
+use super::api_server::DEADLINE;
 use super::state::{self, Phase, Shape, State};
 use crate::artifact::Set;
 use crate::error::{Error, Result};
@@ -85,10 +85,10 @@ impl Launch {
         on_step: impl Fn(String),
     ) -> Result<State> {
         let failed = |why: String| Error::NotReady { name: self.name.clone(), why };
-        wait::until("the cluster", 2 * PATIENCE, async || {
+        wait::until("the cluster", 2 * DEADLINE, async || {
             let ended = owner.try_wait().ok().flatten().is_some();
             let Some(state) = State::find(home, &self.name).ok().flatten() else {
-                return if ended { Ok(Err(failed(last_words(log)))) } else { Err("nothing yet".into()) };
+                return if ended { Ok(Err(failed(log_tail(log)))) } else { Err("nothing yet".into()) };
             };
             let status = state.status();
             match status.phase {
@@ -145,7 +145,7 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 /// What the owner said before it ended.
-fn last_words(log: &mut File) -> String {
+fn log_tail(log: &mut File) -> String {
     let mut text = String::new();
     log.rewind().ok();
     log.read_to_string(&mut text).ok();

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::home::Home;
 
 /// Below the range from which the kernel takes ports for outgoing connections: what is free now is
-/// not taken a moment later by a stranger's connection.
+/// not taken a moment later by somebody else's connection.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
 /// A port that no other testbed will take while this lives.

@@ -13,9 +13,12 @@ const MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "
 
 pub fn audit(repository: &Repository) -> Result<Vec<String>> {
     let csv: Value = serde_saphyr::from_str(&repository.read(CSV)?).map_err(Error::generate(CSV))?;
-    let definition = manifest::read(repository, &format!("bundle/manifests/{}", crd::FILE))?;
-    let definition = definition.into_iter().next().map(|manifest| manifest.object).unwrap_or_default();
-    let complaints = check(&csv, &definition, &crd::schema()?);
+    let mut complaints = Vec::new();
+    for definition in crd::all()? {
+        let packed = manifest::read(repository, &format!("bundle/manifests/{}", definition.file()))?;
+        let packed = packed.into_iter().next().map(|manifest| manifest.object).unwrap_or_default();
+        complaints.extend(check(&csv, &packed, &definition.schema()?));
+    }
     Ok(complaints.into_iter().map(|complaint| format!("{CSV}: {complaint}")).collect())
 }
 
@@ -162,8 +165,9 @@ mod tests {
     fn sound() -> (Value, Value, Value) {
         let repository = Repository::here();
         let csv = serde_saphyr::from_str(&repository.read(CSV).unwrap()).unwrap();
-        let file = repository.read(&format!("bundle/manifests/{}", crd::FILE)).unwrap();
-        (csv, serde_saphyr::from_str(&file).unwrap(), crd::schema().unwrap())
+        let definition = &crd::all().unwrap()[0];
+        let file = repository.read(&format!("bundle/manifests/{}", definition.file())).unwrap();
+        (csv, serde_saphyr::from_str(&file).unwrap(), definition.schema().unwrap())
     }
 
     #[test]

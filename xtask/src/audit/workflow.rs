@@ -103,8 +103,8 @@ fn is_pinned(action: &str) -> bool {
 fn check_comments(text: &str) -> Vec<String> {
     let actions = text.lines().filter_map(|line| line.trim_start_matches([' ', '-']).strip_prefix("uses: "));
     let is_said = |action: &&str| action.split_once(" # v").is_some_and(|(_, version)| !version.trim().is_empty());
-    let foreign = actions.filter(|action| !action.starts_with("./"));
-    foreign.filter(|action| !is_said(action)).map(|action| format!("{action} does not say its version")).collect()
+    let published = actions.filter(|action| !action.starts_with("./"));
+    published.filter(|action| !is_said(action)).map(|action| format!("{action} does not say its version")).collect()
 }
 
 /// The targets that a script makes.

@@ -21,12 +21,9 @@ const ANNOTATIONS: [(&str, &str); 6] = [
 ];
 
 pub fn outputs(repository: &Repository) -> Result<Vec<Output>> {
-    Ok(vec![
-        Output::new(format!("bundle/manifests/{}", crd::FILE), format!("{NOTICE}{}", crd::text()?)),
-        service_version::output(repository)?,
-        annotations(),
-        image(),
-    ])
+    let definitions = crd::all()?;
+    let definitions = definitions.iter().map(|definition| definition.output("bundle/manifests"));
+    definitions.chain([service_version::output(repository), Ok(annotations()), Ok(image())]).collect()
 }
 
 fn annotations() -> Output {

@@ -4,12 +4,13 @@ use memcached_api::admission;
 use serde_json::{Map, Value, json};
 
 use super::descriptor;
+use crate::crd::{self, Definition};
 use crate::error::{Error, Result};
 use crate::manifest;
 use crate::output::Output;
 use crate::rbac::{self, NAME};
 use crate::repository::Repository;
-use crate::{NOTICE, VERSION, crd, sample};
+use crate::{NOTICE, VERSION, sample};
 
 const PATH: &str = "bundle/manifests/memcached-operator.clusterserviceversion.yaml";
 /// Where OLM mounts the certificate that it makes for webhooks.
@@ -68,7 +69,7 @@ fn spec(repository: &Repository, deployment: &Value) -> Result<Value> {
         "provider": {"name": "memcached-operator"},
         // WATCH_NAMESPACES takes what OLM writes down as the targets: none for all, one, or several.
         "installModes": modes,
-        "customresourcedefinitions": {"owned": [owned()?]},
+        "customresourcedefinitions": {"owned": crd::all()?.iter().map(owned).collect::<Result<Vec<_>>>()?},
         "install": {
             "strategy": "deployment",
             "spec": {
@@ -86,14 +87,14 @@ fn spec(repository: &Repository, deployment: &Value) -> Result<Value> {
     }))
 }
 
-fn owned() -> Result<Value> {
-    let schema = crd::schema()?;
+fn owned(definition: &Definition) -> Result<Value> {
+    let schema = definition.schema()?;
     let part = |name: &str| schema.pointer(&format!("/properties/{name}")).map(descriptor::of).unwrap_or_default();
     Ok(json!({
-        "kind": "Memcached",
-        "name": "memcacheds.memcached.c5c3.io",
-        "version": "v1beta1",
-        "displayName": "Memcached",
+        "kind": definition.kind(),
+        "name": definition.name(),
+        "version": definition.version(),
+        "displayName": definition.kind(),
         "description": schema.get("description").cloned().unwrap_or_default(),
         "resources": [
             {"kind": "Deployment", "version": "v1"},
@@ -133,15 +134,14 @@ fn deployment(repository: &Repository) -> Result<Value> {
 /// The webhooks. OLM registers them under names of its own, and has no match conditions: the operator is asked more
 /// often, and lets the same pass.
 fn webhooks() -> Vec<Value> {
-    let all = [
-        (admission::mutating(), "MutatingAdmissionWebhook", admission::MUTATE),
-        (admission::validating(), "ValidatingAdmissionWebhook", admission::VALIDATE),
-    ];
-    let fields = |webhook: Value| webhook.as_object().cloned().unwrap_or_default();
-    all.into_iter().map(|(webhook, type_, path)| definition(&fields(webhook), type_, path)).collect()
+    let mutating = admission::mutating().into_iter().map(|webhook| (webhook, "MutatingAdmissionWebhook"));
+    let validating = admission::validating().into_iter().map(|webhook| (webhook, "ValidatingAdmissionWebhook"));
+    let fields = |entry: &Value| entry.as_object().cloned().unwrap_or_default();
+    let all = mutating.chain(validating);
+    all.map(|(webhook, type_)| webhook_definition(&fields(&webhook.entry), type_, webhook.path)).collect()
 }
 
-fn definition(webhook: &Map<String, Value>, type_: &str, path: &str) -> Value {
+fn webhook_definition(webhook: &Map<String, Value>, type_: &str, path: &str) -> Value {
     let kept = ["admissionReviewVersions", "matchPolicy", "reinvocationPolicy", "rules", "sideEffects"];
     let mut definition: Map<String, Value> =
         kept.iter().filter_map(|key| Some(((*key).to_owned(), webhook.get(*key)?.clone()))).collect();

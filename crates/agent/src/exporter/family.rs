@@ -8,7 +8,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// How a figure moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Up, until the server starts anew.
     Counter,
     /// Up and down.
@@ -19,18 +19,18 @@ pub enum Kind {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Metric {
     name: &'static str,
-    kind: Kind,
+    kind: MetricKind,
     help: &'static str,
 }
 
 /// A counter.
 pub const fn counter(name: &'static str, help: &'static str) -> Metric {
-    Metric { name, kind: Kind::Counter, help }
+    Metric { name, kind: MetricKind::Counter, help }
 }
 
 /// A gauge.
 pub const fn gauge(name: &'static str, help: &'static str) -> Metric {
-    Metric { name, kind: Kind::Gauge, help }
+    Metric { name, kind: MetricKind::Gauge, help }
 }
 
 /// All samples of a scrape.
@@ -51,8 +51,8 @@ impl fmt::Display for Families {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, (metric, samples)) in &self.by_name {
             let kind = match metric.kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
             };
             writeln!(f, "# HELP {name} {}\n# TYPE {name} {kind}", metric.help)?;
             for (labels, value) in samples {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memcached_wire::{Class, Connection, Error, Report, Stream};
+use memcached_wire::{Connection, Error, ErrorClass, Report, Stream};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -78,7 +78,9 @@ impl Scraper {
         if let Some(mut connection) = kept.take().filter(Connection::is_usable) {
             match ask(&mut connection).await {
                 // It may have been closed long ago, by a restart or for being idle: that says nothing about now.
-                Err(error) if error.class() == Class::Closed => tracing::debug!("the connection is gone, trying anew"),
+                Err(error) if error.class() == ErrorClass::Closed => {
+                    tracing::debug!("the connection is gone, trying anew");
+                }
                 outcome => return keep(kept, connection, outcome),
             }
         }

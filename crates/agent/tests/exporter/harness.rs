@@ -14,7 +14,7 @@ use testbed::program::bound_to_parent;
 use testbed::wait;
 
 /// Longer than a busy machine takes, in seconds.
-pub const PATIENCE: u64 = 300;
+pub const DEADLINE: u64 = 300;
 
 /// A running exporter; it ends with this guard.
 pub struct Exporter {
@@ -24,9 +24,9 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Starts one for the memcached at this address, with all the patience a busy machine needs.
+    /// Starts one for the memcached at this address, with the timeouts that a busy machine needs.
     pub async fn of(memcached: SocketAddr, arguments: &[&str]) -> Self {
-        Self::within(&format!("{PATIENCE}s"), memcached, arguments).await
+        Self::within(&format!("{DEADLINE}s"), memcached, arguments).await
     }
 
     /// Starts one that waits so long for a scrape.
@@ -46,7 +46,7 @@ impl Exporter {
             let log = log.clone();
             move || lines.map_while(Result::ok).for_each(|line| *log.lock().unwrap() += &(line + "\n"))
         });
-        let address = wait::until("the exporter to listen", PATIENCE, async || {
+        let address = wait::until("the exporter to listen", DEADLINE, async || {
             let said = log.lock().unwrap().clone();
             let address = said.split_whitespace().find_map(|word| word.strip_prefix("address=")?.parse().ok());
             address.ok_or(said)
@@ -63,7 +63,7 @@ impl Exporter {
 
     /// Waits until it has logged these words: what it writes is read by a thread of its own.
     pub async fn has_told(&self, words: &str) {
-        wait::until(format!("{words:?} in the log"), PATIENCE, async || {
+        wait::until(format!("{words:?} in the log"), DEADLINE, async || {
             let log = self.log();
             if log.contains(words) { Ok(()) } else { Err(log) }
         })
@@ -74,7 +74,7 @@ impl Exporter {
     /// One request; the whole answer.
     pub fn request(&self, method: &str, path: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(PATIENCE))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(DEADLINE))).unwrap();
         write!(stream, "{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -91,7 +91,7 @@ impl Exporter {
 
     /// Waits until a scrape is as it should be.
     pub async fn eventually(&self, what: &str, is_so: impl Fn(&Scrape) -> bool) -> Scrape {
-        wait::until(what, PATIENCE, async || {
+        wait::until(what, DEADLINE, async || {
             let scrape = self.scrape();
             if is_so(&scrape) { Ok(scrape) } else { Err(format!("{scrape:?}\n{}", self.log())) }
         })
@@ -108,7 +108,7 @@ impl Exporter {
     pub async fn stop(&mut self, signal: Signal) -> ExitStatus {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
-        wait::until("its end", PATIENCE, async || self.child.try_wait().unwrap().ok_or_else(|| "running".into()))
+        wait::until("its end", DEADLINE, async || self.child.try_wait().unwrap().ok_or_else(|| "running".into()))
             .await
             .unwrap()
     }
@@ -176,7 +176,7 @@ impl Scrape {
 
 /// A client of the same memcached.
 pub async fn client(memcached: SocketAddr) -> Connection<Stream> {
-    Endpoint::new(memcached.to_string()).with_deadline(Duration::from_secs(PATIENCE)).connect().await.unwrap()
+    Endpoint::new(memcached.to_string()).with_deadline(Duration::from_secs(DEADLINE)).connect().await.unwrap()
 }
 
 /// A little traffic: one set, two hits, one miss.

@@ -14,7 +14,7 @@ struct Files {
     server: (PathBuf, PathBuf),
     client: (PathBuf, PathBuf),
     other_ca: PathBuf,
-    stranger: (PathBuf, PathBuf),
+    untrusted: (PathBuf, PathBuf),
 }
 
 impl Files {
@@ -27,7 +27,7 @@ impl Files {
             server: pki.server("server", &["cache.test"], &[]).unwrap(),
             client: pki.client("client", &User::new("exporter")).unwrap(),
             other_ca: other.ca(),
-            stranger: other.client("client", &User::new("exporter")).unwrap(),
+            untrusted: other.client("client", &User::new("exporter")).unwrap(),
             dir,
         }
     }
@@ -72,9 +72,9 @@ async fn behind_a_password_it_is_up_with_the_file_and_down_without() {
     let passwords = files.passwords("ann:secret\nbob:other\n");
     let server = Server::start(&["-Y", text(&passwords)]).await.unwrap();
     assert!(Exporter::of(server.address(), &["--credentials-file", text(&passwords)]).await.scrape().is_up());
-    let stranger = Exporter::of(server.address(), &[]).await;
-    assert!(stranger.scrape().is_down());
-    stranger.has_told("the server wants a login").await;
+    let untrusted = Exporter::of(server.address(), &[]).await;
+    assert!(untrusted.scrape().is_down());
+    untrusted.has_told("the server wants a login").await;
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn behind_client_certificates_it_is_up_with_one_and_down_without() {
     let server = files.serve_mutual(&[]).await;
     let tls = tls(&files.ca);
     assert!(Exporter::of(server.address(), &showing(&files.client, &tls)).await.scrape().is_up());
-    assert!(Exporter::of(server.address(), &showing(&files.stranger, &tls)).await.scrape().is_down());
+    assert!(Exporter::of(server.address(), &showing(&files.untrusted, &tls)).await.scrape().is_down());
     assert!(Exporter::of(server.address(), &tls).await.scrape().is_down());
 }
 

@@ -1,5 +1,8 @@
-//! The kind `Memcached`: spec, status, rules, reasons.
+//! The kind `Memcached`: spec, status, conditions and reasons, rules, its definition and its webhooks.
 
+pub mod admission;
+pub mod condition;
+pub mod crd;
 pub mod reason;
 pub mod rule;
 pub mod spec;

@@ -68,7 +68,7 @@ fn sections_are_filled_where_they_are_and_not_made_up() {
 }
 
 #[test]
-fn an_autoscaler_gets_its_metric_and_its_patience() {
+fn an_autoscaler_gets_its_metric_and_its_stabilization_window() {
     let filled = created(&json!({"autoscaling": {"enabled": true, "maxReplicas": 3, "metrics": []}}));
     assert!(filled["replicas"].is_null());
     let target = json!({"type": "Utilization", "averageUtilization": 80});

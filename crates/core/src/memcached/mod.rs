@@ -3,11 +3,11 @@
 pub mod build;
 pub mod default;
 pub mod observed;
+pub mod pod_fields;
 pub mod revision;
 pub mod rule;
 pub mod secret;
 pub mod settings;
-pub mod shape;
 pub mod status;
 pub mod validate;
 pub mod warning;

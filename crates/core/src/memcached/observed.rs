@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use memcached_api::Memcached;
 use memcached_api::memcached::spec::TlsMode;
 use operator_model::problem::Problem;
+use operator_model::template::KeptTemplate;
 
 use crate::memcached::build::owner;
 use crate::memcached::revision;
@@ -78,8 +79,8 @@ impl Observed {
     /// The other operator runs `-Z` without a listener, which is TLS on 11211. A template that is built later must not
     /// open that port for plaintext where nobody asked for it.
     pub fn found_tls_mode(&self) -> Option<TlsMode> {
-        match revision::in_force(&self.revisions) {
-            Some(kept) => kept.found_tls_mode(),
+        match KeptTemplate::latest(&self.revisions) {
+            Some(kept) => revision::found_tls_mode(&kept),
             None => tls_mode(&self.own_deployment()?.spec.as_ref()?.template),
         }
     }

@@ -15,9 +15,9 @@ pub struct Settings {
     pub exporter_image: String,
     /// The image with our own agent, which is the exporter of caches with passwords.
     pub agent_image: String,
-    /// Seconds before and between the looks that decide about readiness.
+    /// Seconds before and between readiness probes.
     pub readiness_seconds: i32,
-    /// Seconds before and between the looks that decide about a restart.
+    /// Seconds before and between liveness probes.
     pub liveness_seconds: i32,
 }
 

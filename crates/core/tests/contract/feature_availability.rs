@@ -8,8 +8,8 @@ use crate::fixture::refused;
 
 const NOTHING: [&str; 0] = [];
 
-fn on_soft(wish: &Value) -> Vec<String> {
-    changes_on(&json!({"highAvailability": {}}), &json!({"highAvailability": wish}))
+fn on_soft(declared: &Value) -> Vec<String> {
+    changes_on(&json!({"highAvailability": {}}), &json!({"highAvailability": declared}))
 }
 
 #[test]
@@ -87,11 +87,11 @@ fn a_spread_with_a_selector_keeps_it() {
 fn a_budget_is_one_more_object() {
     for limit in [json!({"minAvailable": 1}), json!({"maxUnavailable": "25%"})] {
         let (key, value) = limit.as_object().unwrap().iter().next().unwrap();
-        let mut wish = limit.clone();
-        wish["enabled"] = json!(true);
+        let mut declared = limit.clone();
+        declared["enabled"] = json!(true);
         let lines = changes_on(
             &json!({"replicas": 3, "highAvailability": {}}),
-            &json!({"highAvailability": {"podDisruptionBudget": wish}}),
+            &json!({"highAvailability": {"podDisruptionBudget": declared}}),
         );
         let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let limits: Vec<_> = lines.iter().filter(|line| line.contains("vailable:")).collect();
@@ -103,7 +103,7 @@ fn a_budget_is_one_more_object() {
 
 #[test]
 fn a_budget_of_both_or_neither_is_refused() {
-    let budget = |wish| refused(&json!({"highAvailability": {"podDisruptionBudget": wish}}));
+    let budget = |declared| refused(&json!({"highAvailability": {"podDisruptionBudget": declared}}));
     assert_eq!(budget(json!({"enabled": true})), ["spec.highAvailability.podDisruptionBudget"]);
     assert_eq!(
         budget(json!({"enabled": true, "minAvailable": 1, "maxUnavailable": 1})),
@@ -137,7 +137,7 @@ fn a_rollout_is_paced_by_the_deployment() {
 
 #[test]
 fn a_rollout_has_longer_than_a_server_waits() {
-    let rollout = |wish: Value| json!({"workload": {"rollout": wish}});
+    let rollout = |declared: Value| json!({"workload": {"rollout": declared}});
     assert_eq!(changes(&rollout(json!({"minReadySeconds": 599}))), ["+ Deployment.spec.minReadySeconds: 599"]);
     assert_eq!(
         changes(&rollout(json!({"minReadySeconds": 600}))),

@@ -8,8 +8,8 @@ use crate::fixture::{merged, refused, with_client_certificates, with_monitoring,
 
 const NOTHING: [&str; 0] = [];
 
-fn security(wish: &Value) -> Vec<String> {
-    changes(&json!({"security": wish}))
+fn security(declared: &Value) -> Vec<String> {
+    changes(&json!({"security": declared}))
 }
 
 #[test]
@@ -171,9 +171,9 @@ fn a_network_policy_is_one_more_object() {
 #[test]
 fn sources_limit_who_may_connect() {
     let sources = json!([{"podSelector": {"matchLabels": {"app": "web"}}}]);
-    let wish = json!({"security": {"networkPolicy": {"allowedSources": sources}}});
+    let declared = json!({"security": {"networkPolicy": {"allowedSources": sources}}});
     assert_eq!(
-        changes_on(&with_policy(), &wish),
+        changes_on(&with_policy(), &declared),
         ["+ NetworkPolicy.spec.ingress[0].from[0].podSelector.matchLabels.app: web"]
     );
     let nobody = json!({"security": {"networkPolicy": {"allowedSources": []}}});
@@ -184,9 +184,9 @@ fn sources_limit_who_may_connect() {
 fn scrapers_get_a_rule_of_their_own() {
     let monitored = merged(&with_policy(), &with_monitoring());
     let scrapers = json!([{"podSelector": {"matchLabels": {"app": "prometheus"}}}]);
-    let wish = json!({"security": {"networkPolicy": {"metricsSources": scrapers}}});
+    let declared = json!({"security": {"networkPolicy": {"metricsSources": scrapers}}});
     assert_eq!(
-        changes_on(&monitored, &wish),
+        changes_on(&monitored, &declared),
         [
             "- NetworkPolicy.spec.ingress[0].ports[1].port: 9150",
             "- NetworkPolicy.spec.ingress[0].ports[1].protocol: TCP",
@@ -195,5 +195,5 @@ fn scrapers_get_a_rule_of_their_own() {
             "+ NetworkPolicy.spec.ingress[1].ports[0].protocol: TCP",
         ]
     );
-    assert_eq!(changes_on(&with_policy(), &wish), NOTHING, "nothing to scrape, no rule");
+    assert_eq!(changes_on(&with_policy(), &declared), NOTHING, "nothing to scrape, no rule");
 }

@@ -100,7 +100,7 @@ fn an_autoscaler_takes_the_number_from_the_deployment() {
 
 #[test]
 fn an_autoscaler_takes_wishes_as_they_are() {
-    let over = |wish: Value| changes_on(&with_autoscaling(), &json!({"autoscaling": wish}));
+    let over = |declared: Value| changes_on(&with_autoscaling(), &json!({"autoscaling": declared}));
     assert_eq!(over(json!({"minReplicas": 2})), ["Autoscaler.spec.minReplicas: 1 → 2"]);
     assert_eq!(over(json!({"maxReplicas": 8})), ["Autoscaler.spec.maxReplicas: 7 → 8"]);
     assert_eq!(
@@ -141,7 +141,7 @@ fn monitoring_adds_an_exporter_and_a_port() {
 
 #[test]
 fn the_exporter_is_the_users_where_one_is_named() {
-    let over = |wish: Value| changes_on(&with_monitoring(), &json!({"monitoring": wish}));
+    let over = |declared: Value| changes_on(&with_monitoring(), &json!({"monitoring": declared}));
     assert_eq!(over(json!({"exporterImage": "mine:1"})), ["exporter.image: prom/memcached-exporter:v0.15.4 → mine:1"]);
     assert_eq!(over(json!({"exporterImage": "prom/memcached-exporter:v0.15.4"})), NOTHING);
     assert_eq!(
@@ -155,7 +155,7 @@ fn a_service_monitor_comes_with_its_section() {
     let monitored = merged(&with_monitoring(), &json!({"monitoring": {"serviceMonitor": {}}}));
     let lines = changes_on(&with_monitoring(), &monitored);
     assert_eq!(without_insides_of(Child::ServiceMonitor, lines), ["+ ServiceMonitor"]);
-    let over = |wish: Value| changes_on(&monitored, &json!({"monitoring": {"serviceMonitor": wish}}));
+    let over = |declared: Value| changes_on(&monitored, &json!({"monitoring": {"serviceMonitor": declared}}));
     assert_eq!(over(json!({"interval": "15s"})), ["ServiceMonitor.spec.endpoints[0].interval: 30s → 15s"]);
     assert_eq!(over(json!({"scrapeTimeout": "5s"})), ["ServiceMonitor.spec.endpoints[0].scrapeTimeout: 10s → 5s"]);
     assert_eq!(

@@ -1,9 +1,10 @@
 //! Any declaration gets an answer, the same one each time, and an accepted one settles at once.
 
 use memcached_core::memcached::build::build_children;
-use memcached_core::memcached::revision::{decide, outdated};
+use memcached_core::memcached::revision::decide;
 use memcached_core::memcached::secret::mounted;
 use memcached_core::memcached::{Validated, validate};
+use operator_model::template::outdated;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestCaseError;

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use kube_cel::{CompiledSchema, Validator, compile_schema};
-use memcached_api::crd;
+use memcached_api::memcached::crd;
 use memcached_api::memcached::rule::{self, argument};
 use memcached_api::memcached::spec::MemcachedSpec;
 use memcached_core::memcached::rule::{Violation, check, check_update};
@@ -15,7 +15,7 @@ use crate::example::{self, By, Example, names};
 use crate::generator::{declaration, good_part, odd_part, word};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-    let crd = serde_json::to_value(crd::memcached().unwrap()).unwrap();
+    let crd = serde_json::to_value(crd::definition().unwrap()).unwrap();
     let schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].to_string();
     // kube-cel has null for an oldSelf that the API server has as an optional; here nothing was before.
     serde_json::from_str(&schema.replace("oldSelf.hasValue()", "false")).unwrap()

@@ -17,13 +17,13 @@ use tokio::time::error::Elapsed;
 const KEEP: Duration = Duration::from_secs(60);
 /// How many answers are kept: more tokens than that in a minute are an attack, and only cost their sender time.
 const KEEP_AT_MOST: usize = 1024;
-/// How many tokens are asked about at once, so that strangers cannot flood the API server through us.
+/// How many tokens are asked about at once, so that unknown clients cannot flood the API server through us.
 const AT_ONCE: usize = 4;
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the API server says about the bearer of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Permission {
     /// They may.
     Allowed,
     /// The token is nobody's.
@@ -32,7 +32,7 @@ pub enum Verdict {
     Forbidden,
 }
 
-/// Why there is no verdict.
+/// Why there is no permission.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// The API server refused to review.
@@ -58,37 +58,37 @@ impl Access {
     }
 
     /// What may the bearer of this token do?
-    pub async fn verdict(&self, token: &str) -> Result<Verdict, AccessError> {
+    pub async fn permission(&self, token: &str) -> Result<Permission, AccessError> {
         let hash = Sha256::digest(token.as_bytes()).into();
-        if let Some(verdict) = self.answers().get(&hash, Instant::now()) {
-            return Ok(verdict);
+        if let Some(permission) = self.answers().get(&hash, Instant::now()) {
+            return Ok(permission);
         }
-        let verdict = tokio::time::timeout(REVIEW_TIMEOUT, async {
+        let permission = tokio::time::timeout(REVIEW_TIMEOUT, async {
             // The semaphore is never closed; who waited may find that somebody else has asked meanwhile.
             let _permit = self.reviews.acquire().await.ok();
-            if let Some(verdict) = self.answers().get(&hash, Instant::now()) {
-                return Ok(verdict);
+            if let Some(permission) = self.answers().get(&hash, Instant::now()) {
+                return Ok(permission);
             }
             self.review(token).await
         })
         .await??;
-        self.answers().put(hash, verdict, Instant::now());
-        Ok(verdict)
+        self.answers().put(hash, permission, Instant::now());
+        Ok(permission)
     }
 
-    async fn review(&self, token: &str) -> kube::Result<Verdict> {
+    async fn review(&self, token: &str) -> kube::Result<Permission> {
         let spec = TokenReviewSpec { token: Some(token.to_owned()), ..TokenReviewSpec::default() };
         let review = TokenReview { spec, ..TokenReview::default() };
         let reviews = Api::<TokenReview>::all(self.client.clone());
         let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
         let Some(user) = status.user.filter(|_| status.authenticated == Some(true)) else {
-            return Ok(Verdict::Unauthenticated);
+            return Ok(Permission::Unauthenticated);
         };
         let review = SubjectAccessReview { spec: self.question(user), ..SubjectAccessReview::default() };
         let reviews = Api::<SubjectAccessReview>::all(self.client.clone());
         let allowed =
             reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed);
-        Ok(if allowed { Verdict::Allowed } else { Verdict::Forbidden })
+        Ok(if allowed { Permission::Allowed } else { Permission::Forbidden })
     }
 
     fn question(&self, user: UserInfo) -> SubjectAccessReviewSpec {
@@ -112,23 +112,23 @@ impl Access {
 /// The answers of the last minute.
 #[derive(Debug, Default)]
 struct Answers {
-    by_hash: HashMap<[u8; 32], (Instant, Verdict)>,
+    by_hash: HashMap<[u8; 32], (Instant, Permission)>,
 }
 
 impl Answers {
-    fn get(&self, hash: &[u8; 32], now: Instant) -> Option<Verdict> {
-        let (since, verdict) = self.by_hash.get(hash)?;
-        (now.saturating_duration_since(*since) < KEEP).then_some(*verdict)
+    fn get(&self, hash: &[u8; 32], now: Instant) -> Option<Permission> {
+        let (since, permission) = self.by_hash.get(hash)?;
+        (now.saturating_duration_since(*since) < KEEP).then_some(*permission)
     }
 
-    fn put(&mut self, hash: [u8; 32], verdict: Verdict, now: Instant) {
+    fn put(&mut self, hash: [u8; 32], permission: Permission, now: Instant) {
         if self.by_hash.len() >= KEEP_AT_MOST {
             self.by_hash.retain(|_, (since, _)| now.saturating_duration_since(*since) < KEEP);
         }
         if self.by_hash.len() >= KEEP_AT_MOST {
             self.by_hash.clear();
         }
-        self.by_hash.insert(hash, (now, verdict));
+        self.by_hash.insert(hash, (now, permission));
     }
 }
 
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn an_answer_is_good_for_a_minute() {
         let (mut answers, start) = (Answers::default(), Instant::now());
-        answers.put(hash(1), Verdict::Forbidden, start);
-        assert_eq!(answers.get(&hash(1), start + Duration::from_secs(59)), Some(Verdict::Forbidden));
+        answers.put(hash(1), Permission::Forbidden, start);
+        assert_eq!(answers.get(&hash(1), start + Duration::from_secs(59)), Some(Permission::Forbidden));
         assert_eq!(answers.get(&hash(1), start + Duration::from_secs(60)), None);
         assert_eq!(answers.get(&hash(2), start), None);
     }
@@ -153,7 +153,7 @@ mod tests {
     fn a_flood_of_tokens_does_not_fill_the_memory() {
         let (mut answers, start) = (Answers::default(), Instant::now());
         for number in 0..3 * KEEP_AT_MOST {
-            answers.put(hash(number), Verdict::Unauthenticated, start);
+            answers.put(hash(number), Permission::Unauthenticated, start);
             assert!(answers.by_hash.len() <= KEEP_AT_MOST);
         }
     }
@@ -162,13 +162,13 @@ mod tests {
     fn old_answers_make_room_before_new_ones_do() {
         let (mut answers, start) = (Answers::default(), Instant::now());
         for number in 0..KEEP_AT_MOST - 1 {
-            answers.put(hash(number), Verdict::Unauthenticated, start);
+            answers.put(hash(number), Permission::Unauthenticated, start);
         }
         let later = start + Duration::from_secs(50);
-        answers.put(hash(KEEP_AT_MOST), Verdict::Allowed, later);
+        answers.put(hash(KEEP_AT_MOST), Permission::Allowed, later);
         let end = start + Duration::from_secs(70);
-        answers.put(hash(KEEP_AT_MOST + 1), Verdict::Allowed, end);
-        assert_eq!(answers.get(&hash(KEEP_AT_MOST), end), Some(Verdict::Allowed));
+        answers.put(hash(KEEP_AT_MOST + 1), Permission::Allowed, end);
+        assert_eq!(answers.get(&hash(KEEP_AT_MOST), end), Some(Permission::Allowed));
         assert_eq!(answers.by_hash.len(), 2);
     }
 }

@@ -16,10 +16,10 @@ use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
 use tokio::task::JoinHandle;
 
-pub use access::{Access, AccessError, Verdict};
+pub use access::{Access, AccessError, Permission};
 pub use health::{Readiness, serve_health};
 pub use scrape::{Protection, serve_metrics};
-pub use tls::{Certificate, TlsError};
+pub use tls::{CertificateSource, TlsError};
 pub(crate) use tls::{blank_config, server_config};
 
 use crate::shutdown::Shutdown;

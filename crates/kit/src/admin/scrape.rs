@@ -11,7 +11,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use kube::Client;
 
-use super::{Access, AdminError, BindAddress, Certificate, Server, Verdict, start};
+use super::{Access, AdminError, BindAddress, CertificateSource, Permission, Server, start};
 use crate::metrics::{self, Metrics};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Chain;
@@ -27,7 +27,7 @@ pub enum Protection {
     /// Whoever has a token that RBAC allows to `get` the path `/metrics`, over TLS.
     Secure {
         /// What the server shows.
-        certificate: Certificate,
+        certificate: CertificateSource,
         /// Creates the reviews (`tokenreviews`, `subjectaccessreviews`).
         client: Client,
     },
@@ -77,10 +77,10 @@ async fn scrape(State(scrape): State<Scrape>, headers: HeaderMap) -> Response {
 async fn admit(access: &Access, headers: &HeaderMap) -> Result<(), Response> {
     let unauthenticated = || (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], "who are you?\n");
     let token = bearer(headers).ok_or_else(|| unauthenticated().into_response())?;
-    match access.verdict(token).await {
-        Ok(Verdict::Allowed) => Ok(()),
-        Ok(Verdict::Unauthenticated) => Err(unauthenticated().into_response()),
-        Ok(Verdict::Forbidden) => {
+    match access.permission(token).await {
+        Ok(Permission::Allowed) => Ok(()),
+        Ok(Permission::Unauthenticated) => Err(unauthenticated().into_response()),
+        Ok(Permission::Forbidden) => {
             Err((StatusCode::FORBIDDEN, "RBAC does not let you get the path /metrics\n").into_response())
         }
         Err(error) => {

@@ -16,12 +16,12 @@ use rustls::{ConfigBuilder, ServerConfig};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Chain;
 
-/// How often files are looked at.
-const LOOK: Duration = Duration::from_secs(30);
+/// How often files are read again.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Where a server's certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Certificate {
+pub enum CertificateSource {
     /// Made at the start, signed by itself, for these names.
     SelfSigned {
         /// Host names and addresses it is for.
@@ -63,7 +63,7 @@ pub enum TlsError {
     Use(#[from] rustls::Error),
 }
 
-impl Certificate {
+impl CertificateSource {
     /// A configuration to serve with, kept up to date until the shutdown.
     pub(crate) fn serve(self, shutdown: Shutdown) -> Result<RustlsConfig, TlsError> {
         match self {
@@ -100,7 +100,7 @@ struct Files {
 impl Files {
     async fn follow(&mut self, config: &RustlsConfig) {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(RELOAD_INTERVAL).await;
             self.refresh(config);
         }
     }

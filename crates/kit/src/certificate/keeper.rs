@@ -10,7 +10,7 @@ use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::plan::{Step, plan};
+use super::plan::{RenewalStep, plan};
 use super::registration::Registrations;
 use super::state::State;
 use super::trust::Trust;
@@ -157,13 +157,13 @@ impl Keeper {
     /// The next step of a rotation, if it is time for one; else says when.
     async fn rotate(&self, now: Timestamp, secret: Secret, old: Material) -> Result<Timestamp, CertificateError> {
         let SelfManaged { names, times, .. } = &self.config;
-        let facts = old.facts(names, self.trust.published(&old));
-        let step = plan(now, &facts, times);
+        let certificates = old.certificates(names, self.trust.published(&old));
+        let step = plan(now, &certificates, times);
         let new = match step {
-            Step::Wait(until) => return Ok(until),
-            Step::RenewAuthority => old.with_new_authority(times, now)?,
-            Step::RenewServing => old.with_new_serving(names, times, now)?,
-            Step::RetirePrevious => old.without_previous(),
+            RenewalStep::Wait(until) => return Ok(until),
+            RenewalStep::RenewAuthority => old.with_new_authority(times, now)?,
+            RenewalStep::RenewServing => old.with_new_serving(names, times, now)?,
+            RenewalStep::RetirePrevious => old.without_previous(),
         };
         tracing::info!(?step, "rotating the webhook's certificates");
         self.write(secret, &new).await?;

@@ -13,7 +13,7 @@ use rcgen::{
 use rustls::ServerConfig;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 
-use super::plan::{BACKDATE, Facts, Signer};
+use super::plan::{BACKDATE, CertificateState, Signer};
 use super::x509::Certificate;
 use super::{Times, Validity};
 use crate::admin::{TlsError, server_config};
@@ -148,8 +148,8 @@ impl Material {
     }
 
     /// What the plan has to know.
-    pub(super) fn facts(&self, names: &[String], published: Option<Timestamp>) -> Facts {
-        Facts {
+    pub(super) fn certificates(&self, names: &[String], published: Option<Timestamp>) -> CertificateState {
+        CertificateState {
             authority: self.authority.validity,
             serving: self.serving.validity,
             signer: self.signer,
@@ -301,7 +301,7 @@ mod tests {
         for stage in stages {
             assert_eq!(Material::read(&stage.data()).as_ref(), Ok(&stage));
             assert!(stage.server_config().is_ok());
-            assert!(stage.facts(&names(), None).has_names);
+            assert!(stage.certificates(&names(), None).has_names);
         }
     }
 
@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn names_that_are_missing_show() {
-        assert!(made().facts(&names(), None).has_names);
-        assert!(!made().facts(&["other.operators.svc".to_owned()], None).has_names);
+        assert!(made().certificates(&names(), None).has_names);
+        assert!(!made().certificates(&["other.operators.svc".to_owned()], None).has_names);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod material;
 mod mount;
 mod plan;
 #[cfg(test)]
-mod plan_test;
+mod plan_tests;
 mod registration;
 mod state;
 mod trust;
@@ -27,7 +27,7 @@ use jiff::Timestamp;
 use kube::Client;
 
 pub use material::{Material, Unsound};
-pub use plan::{Facts, Signer, Step, plan};
+pub use plan::{CertificateState, RenewalStep, Signer, plan};
 pub use registration::{Configuration, Registration};
 pub use turn::CertificateError;
 

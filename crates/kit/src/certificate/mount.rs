@@ -212,8 +212,8 @@ impl Turn for Mount {
         if self.registrations.is_known() && (self.found.authorities.is_empty() || self.trusted_since().is_some()) {
             self.state.set_ready(now);
         }
-        let look = now.checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
+        let next = now.checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
         let register = self.state.callable_at(now).unwrap_or(Timestamp::MAX);
-        Ok(look.min(swap).min(register).min(registered?))
+        Ok(next.min(swap).min(register).min(registered?))
     }
 }

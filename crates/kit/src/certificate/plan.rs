@@ -12,7 +12,7 @@ pub(super) const BACKDATE: std::time::Duration = std::time::Duration::from_secs(
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum RenewalStep {
     /// Nothing until then, if nothing changes.
     Wait(Timestamp),
     /// A new authority takes its place beside the present one.
@@ -34,7 +34,7 @@ pub enum Signer {
 
 /// What there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct CertificateState {
     /// How long the authority is good.
     pub authority: Validity,
     /// How long the serving certificate is good.
@@ -50,28 +50,28 @@ pub struct Facts {
 }
 
 /// What to do now.
-pub fn plan(now: Timestamp, facts: &Facts, times: &Times) -> Step {
-    let settled = facts.published.map(|since| later(since, times.settle));
-    if facts.signer != Signer::Authority {
+pub fn plan(now: Timestamp, certificates: &CertificateState, times: &Times) -> RenewalStep {
+    let settled = certificates.published.map(|since| later(since, times.settle));
+    if certificates.signer != Signer::Authority {
         // An expired certificate serves nobody: there is nothing to lose by a change.
-        let at = settled.map_or(facts.serving.not_after, |settled| settled.min(facts.serving.not_after));
-        return if now >= at { Step::RenewServing } else { Step::Wait(at) };
+        let at = settled.map_or(certificates.serving.not_after, |settled| settled.min(certificates.serving.not_after));
+        return if now >= at { RenewalStep::RenewServing } else { RenewalStep::Wait(at) };
     }
-    if now >= due(facts.authority) {
-        return Step::RenewAuthority;
+    if now >= due(certificates.authority) {
+        return RenewalStep::RenewAuthority;
     }
     // Only what is trusted everywhere is served, so nothing is retired before that is settled.
-    let retire =
-        settled.map(|settled| settled.max(later(issued(facts.serving), times.overlap).min(due(facts.serving))));
-    let retire = retire.filter(|_| facts.has_previous);
+    let retire = settled
+        .map(|settled| settled.max(later(issued(certificates.serving), times.overlap).min(due(certificates.serving))));
+    let retire = retire.filter(|_| certificates.has_previous);
     if retire.is_some_and(|at| now >= at) {
-        return Step::RetirePrevious;
+        return RenewalStep::RetirePrevious;
     }
-    if !facts.has_names || now >= due(facts.serving) {
-        return Step::RenewServing;
+    if !certificates.has_names || now >= due(certificates.serving) {
+        return RenewalStep::RenewServing;
     }
-    let next = due(facts.authority).min(due(facts.serving));
-    Step::Wait(retire.map_or(next, |at| at.min(next)))
+    let next = due(certificates.authority).min(due(certificates.serving));
+    RenewalStep::Wait(retire.map_or(next, |at| at.min(next)))
 }
 
 /// When a certificate is to be renewed: after two thirds of its life.

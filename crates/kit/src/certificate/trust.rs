@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_served_once_its_authority_is_trusted_for_long_enough() {
+    fn an_unknown_one_is_served_once_its_authority_is_trusted_for_long_enough() {
         let (old, new) = (made(), made());
         let mut seen = Trust::default();
         trust(&mut seen, at(0), &[&old, &new], &[&old]);

@@ -15,7 +15,7 @@ use crate::watch::Key;
 use operator_model::problem::Class;
 
 /// A write has to end while others still leave the lease alone.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_secs(5);
 /// The longest time between two turns, for what no watch tells: clocks are set, and timers drift.
 pub(super) const RESYNC: Duration = Duration::from_secs(3600);
 /// Whose failures are counted: there is one of them.
@@ -35,7 +35,7 @@ pub enum CertificateError {
         source: Box<kube::Error>,
     },
     /// The API server took too long.
-    #[error("failed to {action} {object}: no answer within {} s", PATIENCE.as_secs())]
+    #[error("failed to {action} {object}: no answer within {} s", DEADLINE.as_secs())]
     Timeout {
         /// What was tried.
         action: &'static str,
@@ -78,7 +78,7 @@ pub(super) async fn call<T>(
     object: &impl Display,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, CertificateError> {
-    match tokio::time::timeout(PATIENCE, request).await {
+    match tokio::time::timeout(DEADLINE, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(source)) => Err(CertificateError::Api { action, object: object.to_string(), source: Box::new(source) }),
         Err(_) => Err(CertificateError::Timeout { action, object: object.to_string() }),

@@ -115,7 +115,7 @@ impl Applier {
             let created = self.patch(desired, desired.object.clone(), false).await?;
             return Ok((created, Operation::Created));
         };
-        if let Ownership::Foreign(owner) = ownership(&live, desired.owner, desired.labels) {
+        if let Ownership::NotOwned(owner) = ownership(&live, desired.owner, desired.labels) {
             return Err(ApplyError::not_owned(desired, owner));
         }
         let live = self.take_over(desired, live).await?;
@@ -182,8 +182,8 @@ impl Applier {
 
     /// Deletes an object if it is ours. Whether it was.
     pub async fn delete(&self, desired: &Desired<'_>, live: &DynamicObject) -> Result<bool, ApplyError> {
-        let is_foreign = matches!(ownership(live, desired.owner, desired.labels), Ownership::Foreign(_));
-        if is_foreign || live.metadata.deletion_timestamp.is_some() {
+        let is_not_owned = matches!(ownership(live, desired.owner, desired.labels), Ownership::NotOwned(_));
+        if is_not_owned || live.metadata.deletion_timestamp.is_some() {
             return Ok(false);
         }
         self.check(desired.namespace)?;

@@ -25,12 +25,12 @@ pub type Wake = Arc<dyn Fn(Request) + Send + Sync>;
 #[derive(Clone)]
 pub struct Store {
     content: Arc<Mutex<Content>>,
-    scopes: Arc<Vec<Scope>>,
+    scopes: Arc<Vec<WatchedNamespace>>,
     route: Route,
 }
 
 /// A namespace that is watched on its own, or all of them.
-struct Scope {
+struct WatchedNamespace {
     namespace: Option<String>,
     is_synced: AtomicBool,
     is_missing: AtomicBool,
@@ -94,7 +94,7 @@ impl Watch<'_> {
     pub fn start(self, client: &Client, wake: &Wake, health: &WatchHealth, tasks: &Tasks) -> Store {
         let namespaces: Vec<Option<String>> =
             if self.namespaces.is_empty() { vec![None] } else { self.namespaces.iter().cloned().map(Some).collect() };
-        let scopes = namespaces.into_iter().map(|namespace| Scope {
+        let scopes = namespaces.into_iter().map(|namespace| WatchedNamespace {
             namespace,
             is_synced: AtomicBool::new(false),
             is_missing: AtomicBool::new(false),
@@ -175,7 +175,7 @@ impl Follower {
         follow(api, config, name, health, missing, move |event| self.handle(event)).await;
     }
 
-    fn scope(&self) -> Option<&Scope> {
+    fn scope(&self) -> Option<&WatchedNamespace> {
         self.store.scopes.get(self.index)
     }
 

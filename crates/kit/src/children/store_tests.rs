@@ -22,7 +22,8 @@ fn follower() -> (Follower, Arc<Mutex<Vec<Request>>>) {
         let woken = Arc::clone(&woken);
         Arc::new(move |request| woken.lock().unwrap().push(request))
     };
-    let scope = Scope { namespace: None, is_synced: AtomicBool::new(false), is_missing: AtomicBool::new(false) };
+    let scope =
+        WatchedNamespace { namespace: None, is_synced: AtomicBool::new(false), is_missing: AtomicBool::new(false) };
     let route: Route = Arc::new(|object| object.labels().get("of").map(|_| request()));
     let store = Store { content: Arc::default(), scopes: Arc::new(vec![scope]), route };
     (Follower { store, index: 0, wake, listing: None }, woken)

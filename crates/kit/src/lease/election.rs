@@ -9,8 +9,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 
 use super::leadership::Publisher;
-use super::request::{Answer, RequestError, list_all, replace, request_own, within};
-use super::{InvalidLease, Leadership, LeaseConfig, ScopeElector, ScopeStatus, ScopeStep, Step};
+use super::request::{RequestError, Response, list_all, replace, request_own, within};
+use super::{ElectionStep, InvalidLease, Leadership, LeaseConfig, ScopeElector, ScopeStatus, ScopeStep};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Chain;
 
@@ -91,10 +91,10 @@ impl Election {
             ScopeStep::Sleep(_) => {}
             ScopeStep::Own(number, step) => self.attempt_own(number, step, limit).await,
             ScopeStep::GiveBack(number, lease) => {
-                let request = Step::Replace(lease);
+                let request = ElectionStep::Replace(lease);
                 match within(limit, request_own(&self.leases(number), &self.config.name, request)).await {
-                    Ok(Answer::Written(lease)) => self.elector.given_back(number, Instant::now(), *lease),
-                    Ok(Answer::Read(_)) => {}
+                    Ok(Response::Written(lease)) => self.elector.given_back(number, Instant::now(), *lease),
+                    Ok(Response::Read(_)) => {}
                     Err(error) => self.own_failed(number, &error, true),
                 }
             }
@@ -113,12 +113,12 @@ impl Election {
         }
     }
 
-    async fn attempt_own(&mut self, number: usize, step: Step, limit: Duration) {
-        let replaces = matches!(step, Step::Replace(_));
+    async fn attempt_own(&mut self, number: usize, step: ElectionStep, limit: Duration) {
+        let replaces = matches!(step, ElectionStep::Replace(_));
         let sent = Instant::now();
         match within(limit, request_own(&self.leases(number), &self.config.name, step)).await {
-            Ok(Answer::Read(lease)) => self.elector.observed(number, Instant::now(), lease.map(|lease| *lease)),
-            Ok(Answer::Written(lease)) => self.elector.written(number, sent, Instant::now(), *lease),
+            Ok(Response::Read(lease)) => self.elector.observed(number, Instant::now(), lease.map(|lease| *lease)),
+            Ok(Response::Written(lease)) => self.elector.written(number, sent, Instant::now(), *lease),
             Err(error) => self.own_failed(number, &error, replaces),
         }
     }
@@ -192,7 +192,7 @@ impl Election {
             let Ok(lease) = within(limit, leases.get_opt(&self.config.name)).await else { break };
             self.elector.observed(number, Instant::now(), lease);
             let Some(lease) = self.elector.release(number, Timestamp::now()) else { return LeadershipEnd::NotHeld };
-            match within(limit, request_own(&leases, &self.config.name, Step::Replace(lease))).await {
+            match within(limit, request_own(&leases, &self.config.name, ElectionStep::Replace(lease))).await {
                 Ok(_) => {
                     tracing::info!(lease = self.config.name, namespace, "released");
                     return LeadershipEnd::Released;

@@ -13,7 +13,7 @@ use super::observed::ObservedLease;
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum ElectionStep {
     /// Nothing, for that long.
     Sleep(Duration),
     /// Read the Lease and tell [`Elector::observed`].
@@ -72,36 +72,36 @@ impl Elector {
     }
 
     /// What to do now. `wall` only ends up in the Lease.
-    pub fn next(&mut self, now: Instant, wall: Timestamp) -> Step {
+    pub fn next(&mut self, now: Instant, wall: Timestamp) -> ElectionStep {
         self.next_if(now, wall, true)
     }
 
     /// The same, where a claim only begins to lead if it `may`.
-    pub(super) fn next_if(&mut self, now: Instant, wall: Timestamp, may: bool) -> Step {
+    pub(super) fn next_if(&mut self, now: Instant, wall: Timestamp, may: bool) -> ElectionStep {
         // A claim that may lead does so at once, and not at its next renewal.
         let is_due = may && self.fresh && self.is_ripe(now) && self.leads_until(now).is_none();
         if let Some(rest) = self.rest.filter(|rest| now < *rest && !is_due) {
-            return Step::Sleep(rest - now);
+            return ElectionStep::Sleep(rest - now);
         }
         if !self.fresh {
-            return Step::Read;
+            return ElectionStep::Read;
         }
         let wall = micro(wall);
         let Some(seen) = self.seen.clone() else {
             let mut lease = Lease::default();
             lease.metadata.name = Some(self.config.name.clone());
             lease.metadata.namespace = Some(self.config.namespace.clone());
-            return Step::Create(self.taken(lease, wall));
+            return ElectionStep::Create(self.taken(lease, wall));
         };
         if self.holds() {
-            return Step::Replace(self.renewed(seen, now, wall, may));
+            return ElectionStep::Replace(self.renewed(seen, now, wall, may));
         }
         if seen.expiry(&self.config) <= now {
-            return Step::Replace(self.taken(seen.lease, wall));
+            return ElectionStep::Replace(self.taken(seen.lease, wall));
         }
         let pause = self.pause(now);
         self.rest_for(now, pause);
-        Step::Sleep(pause)
+        ElectionStep::Sleep(pause)
     }
 
     /// How long there is nothing to do about a lease that we may not have.

@@ -6,7 +6,7 @@
 mod election;
 mod elector;
 #[cfg(test)]
-mod elector_test;
+mod elector_tests;
 mod leadership;
 mod mark;
 mod observed;
@@ -14,12 +14,12 @@ mod request;
 mod rivals;
 mod scope;
 #[cfg(test)]
-mod scope_test;
+mod scope_tests;
 #[cfg(test)]
-mod simulation_test;
+mod simulation_tests;
 mod status;
 #[cfg(test)]
-mod world_test;
+mod world_tests;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -27,13 +27,13 @@ use std::time::Duration;
 use kube::{Client, Config};
 
 pub use election::{Election, LeadershipEnd, candidate};
-pub use elector::{Elector, Step};
+pub use elector::{ElectionStep, Elector};
 pub use leadership::{Leadership, NotLeader};
 pub use mark::{Mark, MarkKeys, Rival, Scope};
 pub use scope::{ScopeElector, ScopeStep};
 pub use status::ScopeStatus;
 
-/// Which lease to hold, as whom, and with what patience.
+/// Which lease to hold, as whom, and with which timeouts.
 ///
 /// ```
 /// use operator_kit::lease::{LeaseConfig, unique_identity};

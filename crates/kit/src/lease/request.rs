@@ -6,7 +6,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 
-use super::Step;
+use super::ElectionStep;
 
 /// Why a request came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ impl RequestError {
 }
 
 /// The answer to a request about a Lease of our own.
-pub(super) enum Answer {
+pub(super) enum Response {
     Read(Option<Box<Lease>>),
     Written(Box<Lease>),
 }
@@ -46,14 +46,16 @@ pub(super) async fn within<T>(
     }
 }
 
-pub(super) async fn request_own(leases: &Api<Lease>, name: &str, step: Step) -> kube::Result<Answer> {
+pub(super) async fn request_own(leases: &Api<Lease>, name: &str, step: ElectionStep) -> kube::Result<Response> {
     let params = PostParams::default();
     let written = match step {
-        Step::Sleep(_) | Step::Read => return Ok(Answer::Read(leases.get_opt(name).await?.map(Box::new))),
-        Step::Create(lease) => leases.create(&params, &lease).await?,
-        Step::Replace(lease) => leases.replace(name, &params, &lease).await?,
+        ElectionStep::Sleep(_) | ElectionStep::Read => {
+            return Ok(Response::Read(leases.get_opt(name).await?.map(Box::new)));
+        }
+        ElectionStep::Create(lease) => leases.create(&params, &lease).await?,
+        ElectionStep::Replace(lease) => leases.replace(name, &params, &lease).await?,
     };
-    Ok(Answer::Written(Box::new(written)))
+    Ok(Response::Written(Box::new(written)))
 }
 
 /// Every Lease of that name, as it is now: RBAC can allow this for the name alone.

@@ -19,7 +19,7 @@ use super::observed::ObservedLease;
 /// What follows from the Leases of others.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "one is made a renewal, and taken apart at once")]
-pub(super) enum Verdict {
+pub(super) enum Precedence {
     /// Nobody else can lead before the next list is due.
     Alone,
     /// This Lease has to be replaced first.
@@ -86,36 +86,42 @@ impl Rivals {
     }
 
     /// What to do, with `own` as the Lease that we hold.
-    pub(super) fn judge(&self, now: Instant, wall: Timestamp, own: Option<&ObservedLease>) -> Verdict {
+    pub(super) fn judge(&self, now: Instant, wall: Timestamp, own: Option<&ObservedLease>) -> Precedence {
         let mut rivals = Vec::new();
         let mut replacement = None;
         for seen in self.seen.values() {
             match self.judge_one(seen, now, wall, own) {
-                Verdict::Alone => {}
-                Verdict::Replace(lease) => replacement = replacement.or(Some(lease)),
-                Verdict::Yield(some) => rivals.extend(some),
+                Precedence::Alone => {}
+                Precedence::Replace(lease) => replacement = replacement.or(Some(lease)),
+                Precedence::Yield(some) => rivals.extend(some),
             }
         }
         if !rivals.is_empty() {
-            return Verdict::Yield(rivals);
+            return Precedence::Yield(rivals);
         }
         // Who holds nothing leaves everything as it is.
-        replacement.filter(|_| own.is_some()).map_or(Verdict::Alone, Verdict::Replace)
+        replacement.filter(|_| own.is_some()).map_or(Precedence::Alone, Precedence::Replace)
     }
 
-    fn judge_one(&self, seen: &ObservedLease, now: Instant, wall: Timestamp, own: Option<&ObservedLease>) -> Verdict {
+    fn judge_one(
+        &self,
+        seen: &ObservedLease,
+        now: Instant,
+        wall: Timestamp,
+        own: Option<&ObservedLease>,
+    ) -> Precedence {
         let Self { config, mark, .. } = self;
         let phase = mark.phase(&seen.lease);
         let Some(holder) = seen.holder() else {
             if phase != Some(Phase::Leading) {
-                return Verdict::Alone;
+                return Precedence::Alone;
             }
             // The next replica of that release would lead without a claim.
             return if seen.expiry(config) <= now { self.cleared(seen, wall) } else { self.give_way(seen) };
         };
         if holder == config.identity {
             let is_due = now >= seen.since + config.renew_deadline / 2;
-            return if is_due { self.blocked(seen, wall) } else { Verdict::Alone };
+            return if is_due { self.blocked(seen, wall) } else { Precedence::Alone };
         }
         if phase == Some(Phase::Blocking) && mark.is_own(&seen.lease) {
             // Held by a replica of ours on the strength of the Lease that we look after now.
@@ -129,19 +135,19 @@ impl Rivals {
         if phase == Some(Phase::Claiming) && goes_first { self.blocked(seen, wall) } else { self.give_way(seen) }
     }
 
-    fn give_way(&self, seen: &ObservedLease) -> Verdict {
-        Verdict::Yield(vec![seen.rival(&self.mark)])
+    fn give_way(&self, seen: &ObservedLease) -> Precedence {
+        Precedence::Yield(vec![seen.rival(&self.mark)])
     }
 
     /// Free, and without a way to lead but by a new claim.
-    fn cleared(&self, seen: &ObservedLease, wall: Timestamp) -> Verdict {
+    fn cleared(&self, seen: &ObservedLease, wall: Timestamp) -> Precedence {
         let mut lease = freed(seen.lease.clone(), wall);
         self.mark.strip(&mut lease);
-        Verdict::Replace(lease)
+        Precedence::Replace(lease)
     }
 
     /// In our hands, so that whoever claimed it waits.
-    fn blocked(&self, seen: &ObservedLease, wall: Timestamp) -> Verdict {
+    fn blocked(&self, seen: &ObservedLease, wall: Timestamp) -> Precedence {
         let mut lease = seen.lease.clone();
         let previous = seen.spec();
         let is_renewal = seen.holder() == Some(self.config.identity.as_str());
@@ -155,7 +161,7 @@ impl Rivals {
             lease_transitions: Some(if is_renewal { transitions } else { transitions.saturating_add(1) }),
             ..previous
         });
-        Verdict::Replace(lease)
+        Precedence::Replace(lease)
     }
 
     /// The Leases that we keep others out of, given back. They stay marked: the next replica of ours goes first.

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 
 use super::mark::{Rival, Scope};
-use super::rivals::{Rivals, Verdict};
+use super::rivals::{Precedence, Rivals};
 use super::status::ScopeStatus;
-use super::{Elector, LeaseConfig, Step};
+use super::{ElectionStep, Elector, LeaseConfig};
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub enum ScopeStep {
     Sleep(Duration),
     /// Something about the Lease of our own with that number; tell [`ScopeElector::observed`],
     /// [`ScopeElector::written`] or [`ScopeElector::refused`].
-    Own(usize, Step),
+    Own(usize, ElectionStep),
     /// Replace the Lease with that number by this one, which is free; tell [`ScopeElector::given_back`].
     GiveBack(usize, Lease),
     /// List the Leases of our name in all namespaces and tell [`ScopeElector::listed`].
@@ -115,7 +115,7 @@ impl ScopeElector {
     /// What to do now. `wall` only ends up in Leases.
     pub fn next(&mut self, now: Instant, wall: Timestamp) -> ScopeStep {
         if let Some(number) = self.electors.iter().position(|elector| elector.needs_read(now)) {
-            return ScopeStep::Own(number, Step::Read);
+            return ScopeStep::Own(number, ElectionStep::Read);
         }
         if let Some(step) = self.next_rival(now, wall) {
             return step;
@@ -129,7 +129,7 @@ impl ScopeElector {
         for (number, elector) in self.electors.iter_mut().enumerate() {
             let may = may_lead || self.without.contains_key(elector.namespace());
             match elector.next_if(now, wall, may) {
-                Step::Sleep(some) => pause = pause.min(some),
+                ElectionStep::Sleep(some) => pause = pause.min(some),
                 step => return ScopeStep::Own(number, step),
             }
         }
@@ -148,16 +148,16 @@ impl ScopeElector {
         let sent = rivals.sent()?;
         match rivals.judge(now, wall, own.map(|(seen, _)| seen)) {
             // Whoever claims at the same time sees our claim, or we see theirs: the list has to be the later one.
-            Verdict::Alone if own.is_some_and(|(_, claimed)| sent < claimed) => {
+            Precedence::Alone if own.is_some_and(|(_, claimed)| sent < claimed) => {
                 rivals.outdated();
                 Some(ScopeStep::List)
             }
-            Verdict::Alone => {
+            Precedence::Alone => {
                 self.support = Some(sent);
                 None
             }
-            Verdict::Replace(lease) => Some(ScopeStep::Rival(lease)),
-            Verdict::Yield(rivals) => {
+            Precedence::Replace(lease) => Some(ScopeStep::Rival(lease)),
+            Precedence::Yield(rivals) => {
                 self.support = None;
                 self.yields_to = rivals;
                 None
@@ -222,7 +222,7 @@ impl ScopeElector {
         }
     }
 
-    /// A Lease of our own is free, as we wished.
+    /// A Lease of our own is free, as was asked for.
     pub fn given_back(&mut self, number: usize, now: Instant, lease: Lease) {
         if let Some(elector) = self.electors.get_mut(number) {
             elector.given_back(now, lease);
@@ -296,7 +296,7 @@ impl ScopeElector {
     pub fn status(&mut self, now: Instant) -> ScopeStatus {
         let next = self.current(now);
         let is_news = matches!(next, ScopeStatus::Settled | ScopeStatus::Waiting(_));
-        // A replica that is about to take over from one of its own, or cannot ask, is no stranger because of that.
+        // A replica that is about to take over from one of its own, or cannot ask, is no rival because of that.
         if is_news || self.status != ScopeStatus::Settled {
             self.status = next;
         }

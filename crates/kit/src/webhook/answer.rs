@@ -26,12 +26,12 @@ const ELLIPSIS: &str = "...";
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    verdict: Verdict,
+    decision: Decision,
     warnings: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Verdict {
+enum Decision {
     Allow,
     Patch(Patch),
     Invalid(Vec<Cause>),
@@ -91,12 +91,12 @@ impl Cause {
 impl Answer {
     /// It may pass as it is.
     pub fn allow() -> Self {
-        Verdict::Allow.into()
+        Decision::Allow.into()
     }
 
     /// It may pass, changed like this.
     pub fn patch(patch: Patch) -> Self {
-        if patch.0.is_empty() { Self::allow() } else { Verdict::Patch(patch).into() }
+        if patch.0.is_empty() { Self::allow() } else { Decision::Patch(patch).into() }
     }
 
     /// It may pass, changed from what it is to what it should be.
@@ -107,20 +107,20 @@ impl Answer {
     /// It may not pass because of these fields (422, `Invalid`); without any it may.
     pub fn invalid(causes: impl IntoIterator<Item = Cause>) -> Self {
         let causes: Vec<_> = causes.into_iter().collect();
-        if causes.is_empty() { Self::allow() } else { Verdict::Invalid(causes).into() }
+        if causes.is_empty() { Self::allow() } else { Decision::Invalid(causes).into() }
     }
 
     /// It may not pass, and no field is to blame (403, `Forbidden`).
     pub fn deny(message: impl Into<String>) -> Self {
-        Verdict::Deny { code: 403, reason: "Forbidden", message: message.into() }.into()
+        Decision::Deny { code: 403, reason: "Forbidden", message: message.into() }.into()
     }
 
     /// The review itself failed, so nothing passes; what the API server says of a webhook that it cannot reach.
     pub(super) fn fail(message: impl Into<String>) -> Self {
-        Verdict::Deny { code: 500, reason: "InternalError", message: message.into() }.into()
+        Decision::Deny { code: 500, reason: "InternalError", message: message.into() }.into()
     }
 
-    /// With a word to whoever asked, whatever the verdict; clients print it.
+    /// With a word to whoever asked, whatever the decision; clients print it.
     #[must_use]
     pub fn warn(mut self, warning: impl Into<String>) -> Self {
         self.warnings.push(warning.into());
@@ -129,15 +129,15 @@ impl Answer {
 
     /// Whether it may pass.
     pub fn is_allowed(&self) -> bool {
-        matches!(self.verdict, Verdict::Allow | Verdict::Patch(_))
+        matches!(self.decision, Decision::Allow | Decision::Patch(_))
     }
 
     /// The word for it in metrics.
     pub(super) fn outcome(&self) -> &'static str {
-        match &self.verdict {
-            Verdict::Allow => "allowed",
-            Verdict::Patch(_) => "patched",
-            Verdict::Invalid(_) | Verdict::Deny { .. } => "denied",
+        match &self.decision {
+            Decision::Allow => "allowed",
+            Decision::Patch(_) => "patched",
+            Decision::Invalid(_) | Decision::Deny { .. } => "denied",
         }
     }
 
@@ -146,20 +146,20 @@ impl Answer {
         let mut response = AdmissionResponse::from(request);
         let warnings = fitting(self.warnings);
         response.warnings = (!warnings.is_empty()).then_some(warnings);
-        match self.verdict {
-            Verdict::Allow => Ok(response),
-            Verdict::Patch(patch) => response.with_patch(patch),
-            Verdict::Invalid(causes) => Ok(refused(response, invalid(request, causes))),
-            Verdict::Deny { code, reason, message } => {
+        match self.decision {
+            Decision::Allow => Ok(response),
+            Decision::Patch(patch) => response.with_patch(patch),
+            Decision::Invalid(causes) => Ok(refused(response, invalid(request, causes))),
+            Decision::Deny { code, reason, message } => {
                 Ok(refused(response, Status::failure(&message, reason).with_code(code)))
             }
         }
     }
 }
 
-impl From<Verdict> for Answer {
-    fn from(verdict: Verdict) -> Self {
-        Self { verdict, warnings: Vec::new() }
+impl From<Decision> for Answer {
+    fn from(decision: Decision) -> Self {
+        Self { decision, warnings: Vec::new() }
     }
 }
 

@@ -17,7 +17,7 @@ use testbed::namespace::Namespace;
 use testbed::{ControlPlane, User, wait};
 use tokio::sync::Mutex;
 
-pub const PATIENCE: u64 = 300;
+pub const DEADLINE: u64 = 300;
 pub const SECRET: &str = "webhook-certificates";
 
 pub fn object<K: DeserializeOwned>(value: Value) -> K {
@@ -204,7 +204,7 @@ impl Stage {
 
     /// Waits for a bundle as it should be.
     pub async fn bundle_is(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
-        wait::until(format!("the bundle: {what}"), PATIENCE, async || match self.bundle().await {
+        wait::until(format!("the bundle: {what}"), DEADLINE, async || match self.bundle().await {
             Some(bundle) if is_so(&bundle) => Ok(bundle),
             other => Err(format!("{other:?}")),
         })
@@ -222,7 +222,7 @@ impl Stage {
 
     /// Changes the Secret in place, as somebody with `kubectl edit` would.
     pub async fn overwrite(&self, change: impl Fn(&mut BTreeMap<String, ByteString>)) {
-        wait::until("the Secret to be overwritten", PATIENCE, async || {
+        wait::until("the Secret to be overwritten", DEADLINE, async || {
             let mut secret = self.secrets().get(SECRET).await.map_err(|e| e.to_string())?;
             change(secret.data.get_or_insert_default());
             let written = self.secrets().replace(SECRET, &PostParams::default(), &secret).await;
@@ -234,7 +234,7 @@ impl Stage {
 
     /// Waits for a sound Secret that is as it should be.
     pub async fn secret_is(&self, what: &str, is_so: impl Fn(&Kept) -> bool) -> Kept {
-        wait::until(format!("the Secret: {what}"), PATIENCE, async || {
+        wait::until(format!("the Secret: {what}"), DEADLINE, async || {
             let secret = self.secrets().get(SECRET).await.map_err(|e| e.to_string())?;
             let kept = Kept::of(&secret)?;
             if is_so(&kept) { Ok(kept) } else { Err(format!("{kept:#?}")) }
@@ -252,7 +252,7 @@ impl Stage {
 
     /// Waits until the API server calls the webhook and understands its answer.
     pub async fn in_force(&self) {
-        wait::until("the webhook to be in force", PATIENCE, async || match self.submit("deny").await {
+        wait::until("the webhook to be in force", DEADLINE, async || match self.submit("deny").await {
             Err(kube::Error::Api(status)) if status.code == 422 => Ok(()),
             other => Err(format!("{other:?}")),
         })

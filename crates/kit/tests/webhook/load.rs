@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use testbed::wait;
 use tokio::task::JoinHandle;
 
-use crate::harness::{PATIENCE, Stage, config_map};
+use crate::harness::{DEADLINE, Stage, config_map};
 
 const PAUSE: Duration = Duration::from_millis(200);
-/// How many rounds follow what is tested.
+/// How many requests follow what is tested.
 const MORE: usize = 5;
 
 /// A review of a ConfigMap.
@@ -54,43 +54,43 @@ pub async fn call(port: u16, bundle: &str) -> Result<(), String> {
 /// A few requests a second, until asked what became of them.
 pub struct Load {
     stop: Arc<AtomicBool>,
-    rounds: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     task: JoinHandle<Vec<String>>,
 }
 
 impl Load {
     pub fn start(stage: &Arc<Stage>, ports: &[u16]) -> Self {
-        let (stop, rounds) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let task = tokio::spawn(run(Arc::clone(stage), ports.to_vec(), Arc::clone(&stop), Arc::clone(&rounds)));
-        Self { stop, rounds, task }
+        let (stop, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let task = tokio::spawn(run(Arc::clone(stage), ports.to_vec(), Arc::clone(&stop), Arc::clone(&requests)));
+        Self { stop, requests, task }
     }
 
     /// Not one request failed until now, nor do some more.
     pub async fn passed(self) {
-        let before = self.rounds.load(Ordering::Relaxed);
-        wait::until("some more rounds", PATIENCE, async || match self.rounds.load(Ordering::Relaxed) {
-            rounds if rounds >= before + MORE => Ok(()),
-            rounds => Err(format!("{rounds} after {before}")),
+        let before = self.requests.load(Ordering::Relaxed);
+        wait::until("some more requests", DEADLINE, async || match self.requests.load(Ordering::Relaxed) {
+            requests if requests >= before + MORE => Ok(()),
+            requests => Err(format!("{requests} after {before}")),
         })
         .await
         .unwrap();
         self.stop.store(true, Ordering::Relaxed);
         let failures = self.task.await.unwrap();
-        assert_eq!(failures, Vec::<String>::new(), "in {:?} rounds", self.rounds);
+        assert_eq!(failures, Vec::<String>::new(), "in {:?} requests", self.requests);
     }
 }
 
-async fn run(stage: Arc<Stage>, ports: Vec<u16>, stop: Arc<AtomicBool>, rounds: Arc<AtomicUsize>) -> Vec<String> {
+async fn run(stage: Arc<Stage>, ports: Vec<u16>, stop: Arc<AtomicBool>, requests: Arc<AtomicUsize>) -> Vec<String> {
     let mut failures = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        let round = rounds.fetch_add(1, Ordering::Relaxed);
+        let request = requests.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = stage.submit("allow").await {
-            failures.push(format!("round {round}: {error}"));
+            failures.push(format!("request {request}: {error}"));
         }
         let bundle = stage.bundle().await.expect("a bundle");
         for port in &ports {
             if let Err(error) = call(*port, &bundle).await {
-                failures.push(format!("round {round}, port {port}: {error}"));
+                failures.push(format!("request {request}, port {port}: {error}"));
             }
         }
         tokio::time::sleep(PAUSE).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use operator_kit::certificate::Material;
 use testbed::wait;
 
-use crate::harness::{PATIENCE, Stage};
+use crate::harness::{DEADLINE, Stage};
 use crate::load::{Load, call};
 use crate::replica::{Replica, TIMES, registrations};
 
@@ -55,7 +55,7 @@ async fn where_somebody_else_registers_a_mounted_certificate_is_reloaded_and_not
     tokio::time::sleep(LOOK).await;
     call(port, &old.bundle()).await.expect("a pair that does not fit is not served");
     mount_all(directory.path(), "..3", &new);
-    wait::until("the new certificate", PATIENCE, async || call(port, &new.bundle()).await).await.unwrap();
+    wait::until("the new certificate", DEADLINE, async || call(port, &new.bundle()).await).await.unwrap();
     load.passed().await;
     assert_eq!(stage.writes_since(mark), Vec::<String>::new());
 }
@@ -72,7 +72,7 @@ async fn a_mounted_authority_is_registered_and_followed_by_another_without_a_ref
     let load = Load::start(&stage, &[replica.port()]);
     mount_all(directory.path(), "..2", &new);
     stage.bundle_is("both authorities", |bundle| bundle == new.bundle() + &old.bundle()).await;
-    wait::until("the new certificate", PATIENCE, async || call(replica.port(), &new.bundle()).await).await.unwrap();
+    wait::until("the new certificate", DEADLINE, async || call(replica.port(), &new.bundle()).await).await.unwrap();
     stage.bundle_is("the new authority alone", |bundle| bundle == new.bundle()).await;
     load.passed().await;
 }

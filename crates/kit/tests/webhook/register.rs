@@ -8,7 +8,7 @@ use operator_kit::shutdown;
 use serde_json::{Value, json};
 use testbed::wait;
 
-use crate::harness::{PATIENCE, SECRET, Stage};
+use crate::harness::{DEADLINE, SECRET, Stage};
 use crate::load::Load;
 use crate::replica::{Replica, follower};
 
@@ -30,7 +30,7 @@ async fn entries_appear_once_a_leader_serves_and_until_then_nobody_is_refused() 
         let tries = requests.iter().filter(|r| r.resource == "secrets" && r.namespace == stage.name()).count();
         if tries >= 3 { Ok(()) } else { Err(format!("{tries} tries")) }
     };
-    wait::until("the replica to try again", PATIENCE, asked).await.unwrap();
+    wait::until("the replica to try again", DEADLINE, asked).await.unwrap();
     assert!(!unable.is_ready());
     assert_eq!(stage.entries().await, Vec::<Value>::new(), "it leads, but has no certificate");
     stage.submit("deny").await.expect("nobody is asked");
@@ -74,7 +74,7 @@ async fn fields_of_others_stay_and_ours_are_put_back() {
     // A field that we do not apply is whoever's sets it.
     wanted[0]["failurePolicy"] = json!("Ignore");
     wanted[0]["matchConditions"].as_array_mut().unwrap().push(condition);
-    wait::until("our fields to be back", PATIENCE, async || {
+    wait::until("our fields to be back", DEADLINE, async || {
         let entries = stage.entries().await;
         if entries == wanted { Ok(()) } else { Err(format!("{entries:#?}")) }
     })

@@ -18,7 +18,7 @@ async fn staged(prefix: &str) -> (Arc<Stage>, Replica) {
     (stage, replica)
 }
 
-fn stranger() -> Material {
+fn unrelated() -> Material {
     Material::make(&["127.0.0.1".to_owned()], &TIMES, jiff::Timestamp::now()).unwrap()
 }
 
@@ -32,7 +32,7 @@ async fn a_lost_or_spoilt_secret_comes_back_as_it_was_and_no_request_fails() {
     let labels = stage.secrets().get(SECRET).await.unwrap().metadata.labels.unwrap();
     assert_eq!(labels["kept-by"], "kit");
 
-    let other = stranger().data();
+    let other = unrelated().data();
     for (key, value) in [
         ("tls.key", ByteString(b"nonsense".to_vec())),
         ("tls.crt", ByteString(Vec::new())),
@@ -48,7 +48,7 @@ async fn a_lost_or_spoilt_secret_comes_back_as_it_was_and_no_request_fails() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spoilt_secret_that_nobody_remembers_is_replaced() {
     let stage = Stage::with_replicas("spoilt", 2).await;
-    let mut spoilt = stranger().data();
+    let mut spoilt = unrelated().data();
     spoilt.insert("tls.key".to_owned(), ByteString(b"nonsense".to_vec()));
     stage.keep(spoilt).await;
     let (waiting, _idle) = follower(&stage, 0).await;
@@ -63,8 +63,8 @@ async fn a_spoilt_secret_that_nobody_remembers_is_replaced() {
 async fn an_edited_bundle_is_repaired() {
     let (stage, _replica) = staged("bundle").await;
     let bundle = stage.bundle().await.unwrap();
-    let stranger = stranger().bundle();
-    for edit in [Some(stranger.as_str()), None, Some(&(bundle.clone() + &stranger))] {
+    let unrelated = unrelated().bundle();
+    for edit in [Some(unrelated.as_str()), None, Some(&(bundle.clone() + &unrelated))] {
         stage.edit_bundle(edit).await;
         stage.bundle_is("ours again", |now| now == bundle).await;
     }
@@ -88,12 +88,12 @@ async fn a_configuration_is_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_is_not_ready_before_the_api_server_can_call_it() {
     let stage = Stage::unshipped("unready", 1).await;
-    stage.ship_registered(&stranger().bundle()).await;
+    stage.ship_registered(&unrelated().bundle()).await;
     let (replica, _idle) = follower(&stage, 0).await;
     // It has made the Secret, serves with it, and may not write the bundle.
     let kept = stage.secret_is("there", |_| true).await;
     let serves = async || crate::load::call(replica.port(), &kept.bundle).await;
-    testbed::wait::until("the replica to serve", crate::harness::PATIENCE, serves).await.unwrap();
+    testbed::wait::until("the replica to serve", crate::harness::DEADLINE, serves).await.unwrap();
     assert!(!replica.is_ready());
     stage.edit_bundle(Some(&kept.bundle)).await;
     replica.ready().await;

@@ -12,7 +12,7 @@ use operator_kit::webhook::{self, Answer, Cause, Request, WebhookServer, Webhook
 use serde_json::{Value, json};
 use testbed::wait;
 
-use crate::harness::{PATIENCE, SECRET, Stage};
+use crate::harness::{DEADLINE, SECRET, Stage};
 
 /// Certificates live as long as ever, but others are quick to follow.
 pub const TIMES: Times = Times {
@@ -85,7 +85,7 @@ impl Replica {
 
     pub async fn ready(&self) {
         let asked = async || if self.is_ready() { Ok(()) } else { Err("not ready".to_owned()) };
-        wait::until("the replica to be ready", PATIENCE, asked).await.unwrap();
+        wait::until("the replica to be ready", DEADLINE, asked).await.unwrap();
     }
 
     pub async fn end(self) {

@@ -5,7 +5,7 @@ use operator_kit::lease::Leadership;
 use serde_json::Value;
 use testbed::wait;
 
-use crate::harness::{PATIENCE, Stage, config_map};
+use crate::harness::{DEADLINE, Stage, config_map};
 use crate::replica::Replica;
 
 async fn staged(prefix: &str) -> (Stage, Replica) {
@@ -68,7 +68,7 @@ async fn a_patch_changes_the_object() {
         other => Err(format!("{other:?}")),
     };
     stage.validating().delete(stage.name(), &kube::api::DeleteParams::default()).await.unwrap();
-    wait::until("the object to be patched", PATIENCE, patched).await.unwrap();
+    wait::until("the object to be patched", DEADLINE, patched).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

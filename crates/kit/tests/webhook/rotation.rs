@@ -107,9 +107,9 @@ async fn idle_replicas_write_nothing_and_a_restart_keeps_everything() {
 
     let mark = stage.cluster.audit().mark().unwrap();
     let load = Load::start(&stage, &[second.port()]);
-    for round in 0..3 {
+    for turn in 0..3 {
         // Everybody is woken by something that is none of their business.
-        let note = format!("round={round}");
+        let note = format!("turn={turn}");
         let configuration = format!("validatingwebhookconfiguration/{}", stage.name());
         stage.namespace.kubectl(&["annotate", "--overwrite", &configuration, &note]).unwrap();
         stage.namespace.kubectl(&["annotate", "--overwrite", "secret/webhook-certificates", &note]).unwrap();

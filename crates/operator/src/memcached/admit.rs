@@ -2,8 +2,8 @@
 
 use kube::api::DynamicObject;
 use memcached_api::Memcached;
-use memcached_api::admission::{MUTATE, VALIDATE};
-use memcached_api::memcached::rule::Reason;
+use memcached_api::memcached::admission::{MUTATE, VALIDATE};
+use memcached_api::memcached::rule::FieldErrorReason;
 use memcached_api::memcached::spec::WorkloadType;
 use memcached_core::memcached::rule::{self, Violation};
 use memcached_core::memcached::{default, warning};
@@ -85,10 +85,12 @@ fn read(object: Value) -> Result<Memcached, Cause> {
 fn cause(violation: Violation, object: &Value) -> Cause {
     let Violation { field, message, reason } = violation;
     match (reason, value_at(object, &field)) {
-        (Reason::Invalid, Some(value)) => Cause::invalid(field, format!("Invalid value: {value}: {message}")),
-        (Reason::Invalid, None) => Cause::invalid(field, format!("Invalid value: {message}")),
-        (Reason::Required, _) => Cause::new(CauseReason::Required, field, format!("Required value: {message}")),
-        (Reason::Forbidden, _) => Cause::new(CauseReason::Forbidden, field, format!("Forbidden: {message}")),
+        (FieldErrorReason::Invalid, Some(value)) => Cause::invalid(field, format!("Invalid value: {value}: {message}")),
+        (FieldErrorReason::Invalid, None) => Cause::invalid(field, format!("Invalid value: {message}")),
+        (FieldErrorReason::Required, _) => {
+            Cause::new(CauseReason::Required, field, format!("Required value: {message}"))
+        }
+        (FieldErrorReason::Forbidden, _) => Cause::new(CauseReason::Forbidden, field, format!("Forbidden: {message}")),
     }
 }
 
@@ -142,11 +144,11 @@ mod tests {
         let say = |field: &str, reason| {
             cause(Violation { field: field.into(), message: "no".into(), reason }, &object).message
         };
-        assert_eq!(say("spec.memcached.extraArgs[1]", Reason::Invalid), "Invalid value: \"-p\": no");
-        assert_eq!(say("spec.memcached.threads", Reason::Invalid), "Invalid value: 500: no");
-        assert_eq!(say("spec.memcached", Reason::Invalid), "Invalid value: no");
-        assert_eq!(say("spec.nowhere.to[7].be", Reason::Invalid), "Invalid value: no");
-        assert_eq!(say("spec.memcached.threads", Reason::Required), "Required value: no");
-        assert_eq!(say("spec.memcached.threads", Reason::Forbidden), "Forbidden: no");
+        assert_eq!(say("spec.memcached.extraArgs[1]", FieldErrorReason::Invalid), "Invalid value: \"-p\": no");
+        assert_eq!(say("spec.memcached.threads", FieldErrorReason::Invalid), "Invalid value: 500: no");
+        assert_eq!(say("spec.memcached", FieldErrorReason::Invalid), "Invalid value: no");
+        assert_eq!(say("spec.nowhere.to[7].be", FieldErrorReason::Invalid), "Invalid value: no");
+        assert_eq!(say("spec.memcached.threads", FieldErrorReason::Required), "Required value: no");
+        assert_eq!(say("spec.memcached.threads", FieldErrorReason::Forbidden), "Forbidden: no");
     }
 }

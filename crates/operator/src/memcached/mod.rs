@@ -1,6 +1,7 @@
 //! The kind `Memcached`: observe → validate → build → apply → status → publish.
 
 mod admit;
+mod metrics;
 mod observe;
 mod publish;
 
@@ -9,8 +10,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::ResourceExt;
-use memcached_api::memcached::reason;
-use memcached_api::{Memcached, condition};
+use memcached_api::Memcached;
+use memcached_api::memcached::{condition, reason};
 use memcached_core::memcached::build::{Built, RESOURCES, build};
 use memcached_core::memcached::rule::Violation;
 use memcached_core::memcached::status::{RolloutStatus, StatusInput, status};
@@ -20,7 +21,7 @@ use operator_kit::metrics::{GaugeFamily, Metrics};
 use operator_model::problem::{Class, Problem, class_of};
 use operator_model::resource::{CONTROLLER_REVISION, POD, ResourceType, Resources};
 
-use publish::Gauges;
+use metrics::Gauges;
 
 pub use admit::webhooks;
 

@@ -1,51 +1,15 @@
-//! Publishes what was observed and done: status on change, Events on transitions, metrics always.
+//! Publishes what was observed and done: status on change, Events on transitions.
 
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use memcached_api::memcached::{MemcachedStatus, reason};
-use memcached_api::{Memcached, condition};
+use memcached_api::Memcached;
+use memcached_api::memcached::{MemcachedStatus, condition, reason};
 use memcached_core::memcached::Validated;
-use memcached_core::memcached::status::{Failure, RolloutStatus, StatusInput};
+use memcached_core::memcached::status::Failure;
 use memcached_core::memcached::warning::warnings;
 use operator_kit::controller::{Context, Error};
-use operator_kit::metrics::{GaugeFamily, Metrics};
 use operator_kit::status::Published;
-
-/// Series of each cache; they are removed with it.
-pub struct Gauges {
-    info: GaugeFamily,
-    desired: GaugeFamily,
-    ready: GaugeFamily,
-    updated: GaugeFamily,
-}
-
-impl Gauges {
-    pub fn new(metrics: &Metrics) -> Self {
-        let gauge = |name, help| metrics.gauge_family(name, help);
-        Self {
-            info: gauge("instance_info", "A cache, with its image and version"),
-            desired: gauge("instance_replicas_desired", "How many servers a cache is to have"),
-            ready: gauge("instance_replicas_ready", "How many servers of a cache are ready"),
-            updated: gauge("instance_replicas_updated", "How many servers of a cache are as declared"),
-        }
-    }
-
-    pub fn all(&self) -> Vec<GaugeFamily> {
-        [&self.info, &self.desired, &self.ready, &self.updated].map(GaugeFamily::clone).into()
-    }
-
-    pub fn show(&self, input: &StatusInput, rollout: &RolloutStatus, valid: Option<&Validated>) {
-        let (namespace, name) = (&input.namespace, &input.name);
-        if let Some(valid) = valid {
-            let version = valid.version.clone().unwrap_or_default();
-            self.info.set_only(namespace, name, &[("image", valid.image.as_str()), ("version", &version)], 1.0);
-        }
-        self.desired.set(namespace, name, &[], f64::from(rollout.desired));
-        self.updated.set(namespace, name, &[], f64::from(rollout.updated));
-        self.ready.set(namespace, name, &[], f64::from(rollout.ready));
-    }
-}
 
 /// Publishes the outcome of a reconcile; when to come back if something was left for later.
 pub async fn publish(

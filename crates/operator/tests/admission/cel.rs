@@ -8,7 +8,7 @@ use testbed::ControlPlane;
 use tokio::sync::Mutex;
 
 use crate::example::{self, By, Example};
-use crate::harness::{DEFINITION, PATIENCE, define, manifest};
+use crate::harness::{DEADLINE, DEFINITION, define, manifest};
 
 /// An API server that knows the kind, shared by the tests of this binary.
 pub async fn api_server() -> Arc<ControlPlane> {
@@ -135,7 +135,7 @@ async fn what_was_admitted_before_a_rule_was_there_can_still_be_changed_elsewher
         api.create(&PostParams::default(), &serde_json::from_value(object(name)).unwrap()).await.unwrap();
     }
     define(&cluster, &manifest(DEFINITION)).await;
-    testbed::wait::until("the rules to be in force", PATIENCE, async || {
+    testbed::wait::until("the rules to be in force", DEADLINE, async || {
         create(&api, &object("fresh")).await.err().ok_or("not yet".to_owned())
     })
     .await

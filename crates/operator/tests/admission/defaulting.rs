@@ -105,7 +105,7 @@ async fn turning_the_webhook_on_restarts_nothing() {
     guarded.arena.stop_operator();
     guarded.unship();
     guarded.arena.start_operator(&["--leader-elect=false"]);
-    testbed::wait::until("a cache to be taken as it is", crate::harness::PATIENCE, async || {
+    testbed::wait::until("a cache to be taken as it is", crate::harness::DEADLINE, async || {
         kubectl(&place, &["apply"], &cache(&json!({"replicas": 1})))
     })
     .await

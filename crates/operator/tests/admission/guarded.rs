@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 
 use crate::cel::{caches, create};
-use crate::harness::{Arena, PATIENCE, manifest};
+use crate::harness::{Arena, DEADLINE, manifest};
 
 pub const VALIDATE: &str = "/validate-memcached-c5c3-io-memcached";
 pub const MUTATE: &str = "/mutate-memcached-c5c3-io-memcached";
@@ -87,7 +87,7 @@ impl Guarded {
         let url = format!("--webhook-url=https://localhost:{}", self.port);
         self.arena.start_operator(&[&["--leader-elect=false", &address, &url], arguments].concat());
         let api = self.caches("default", "v1beta1").await;
-        wait::until("the API server to ask the operator", PATIENCE, async || {
+        wait::until("the API server to ask the operator", DEADLINE, async || {
             let object = json!({
                 "apiVersion": "memcached.c5c3.io/v1beta1", "kind": "Memcached",
                 "metadata": {"name": "sessions"}, "spec": {},

@@ -1,6 +1,6 @@
 //! The operator where the API server checks nothing: it tells in the status what the API server would have.
 
-use memcached_api::crd;
+use memcached_api::memcached::crd;
 use serde_json::{Value, json};
 
 use crate::cel::caches;
@@ -9,7 +9,7 @@ use crate::harness::{Arena, condition, define};
 
 /// The CustomResourceDefinition without a rule in it.
 pub fn without_rules() -> Value {
-    let mut definition = serde_json::to_value(crd::memcached().unwrap()).unwrap();
+    let mut definition = serde_json::to_value(crd::definition().unwrap()).unwrap();
     definition["apiVersion"] = json!("apiextensions.k8s.io/v1");
     definition["kind"] = json!("CustomResourceDefinition");
     strip(&mut definition);

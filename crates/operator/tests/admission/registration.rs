@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testbed::wait;
 
 use crate::guarded::{Guarded, KINDS, MUTATE, VALIDATE};
-use crate::harness::PATIENCE;
+use crate::harness::DEADLINE;
 
 fn cache(name: &str, spec: &Value) -> Value {
     json!({
@@ -89,7 +89,7 @@ async fn the_policy_is_the_flags_and_ignore_lets_changes_pass_while_the_operator
     guarded.arena.stop_operator();
     place.create(&cache("sessions", &json!({})));
     guarded.start_operator_with(&[&format!("--watch-namespaces={},default", place.name())]).await;
-    wait::until("the entries to follow the flags", PATIENCE, async || {
+    wait::until("the entries to follow the flags", DEADLINE, async || {
         let entry = entry(&guarded, KINDS[0]);
         let condition = &entry["matchConditions"][2]["expression"];
         let is_so = entry["failurePolicy"] == "Fail"
@@ -113,7 +113,7 @@ async fn without_a_configuration_of_its_own_the_operator_registers_nothing() {
     let health_address = format!("--health-probe-bind-address={health}");
     let words = ["--leader-elect=false", &address, "--webhook-configuration=", &health_address];
     guarded.arena.start_operator(&words);
-    wait::until("the operator to serve its webhooks", PATIENCE, async || {
+    wait::until("the operator to serve its webhooks", DEADLINE, async || {
         let requests = guarded.arena.writes_since(mark, "memcached-operator-system");
         if requests.is_empty() { Err("no Secret yet".to_owned()) } else { Ok(()) }
     })

@@ -190,7 +190,7 @@ async fn a_restarted_operator_serves_with_the_same_authority() {
         .cluster
         .kubectl(&["delete", "secret", "memcached-operator-webhook-cert", "--namespace", "memcached-operator-system"])
         .unwrap();
-    testbed::wait::until("the Secret to be back", crate::harness::PATIENCE, async || {
+    testbed::wait::until("the Secret to be back", crate::harness::DEADLINE, async || {
         let get = ["get", "secret", "memcached-operator-webhook-cert", "--namespace", "memcached-operator-system"];
         guarded.arena.cluster.kubectl(&get).map_err(|error| error.to_string())
     })

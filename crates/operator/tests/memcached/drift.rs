@@ -56,7 +56,7 @@ async fn an_edited_child_is_repaired() {
         .await;
     place.edit("service", "sessions", &json!({"spec": {"selector": {"more": "x"}}}));
     place
-        .eventually("service", "sessions", "without a stranger's selector", |s| s["spec"]["selector"]["more"].is_null())
+        .eventually("service", "sessions", "without an unmanaged selector", |s| s["spec"]["selector"]["more"].is_null())
         .await;
     place.edit("poddisruptionbudget", "sessions", &json!({"spec": {"minAvailable": 2}}));
     place.eventually("poddisruptionbudget", "sessions", "one again", |b| b["spec"]["minAvailable"] == 1).await;

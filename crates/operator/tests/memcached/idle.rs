@@ -1,4 +1,4 @@
-//! Converged caches cost nothing: no write while idle, after a look at everything, a restart, a change of leaders.
+//! Converged caches cost nothing: no write while idle, after a relist, a restart, a change of leaders.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ async fn nothing_is_written_without_need() {
             place.eventually("memcached", name, "raised to its minimum", has_least).await;
         }
     }
-    // A quiet minute, then a restart (which is also a change of leaders), then another look.
+    // A quiet minute, then a restart (which is also a change of leaders), then another relist.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let mark = arena.cluster.audit().mark().unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;

@@ -48,10 +48,10 @@ async fn missing_kinds_are_told_and_picked_up_without_a_restart() {
             m["metadata"]["uid"] != monitor["metadata"]["uid"]
         })
         .await;
-    strangers_are_left_alone(&place).await;
+    unowned_objects_are_left_alone(&place).await;
 }
 
-async fn strangers_are_left_alone(place: &Place<'_>) {
+async fn unowned_objects_are_left_alone(place: &Place<'_>) {
     let kinds = [("monitoring.coreos.com", "ServiceMonitor"), ("cert-manager.io", "Certificate")];
     for (group, kind) in kinds {
         place.create(&json!({

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::drift::everything;
 use crate::harness::{Arena, condition, without_noise};
 
-fn foreign(kind: &str) -> Value {
+fn unowned(kind: &str) -> Value {
     let spec = match kind {
         "Service" => json!({"ports": [{"port": 80}]}),
         "PodDisruptionBudget" => json!({"maxUnavailable": 1, "selector": {"matchLabels": {"a": "b"}}}),
@@ -44,8 +44,8 @@ fn declared(object: Value) -> Value {
 
 async fn is_left_alone_and_reported(kind: &str, wanting: Value) {
     let arena = Arena::shared().await;
-    let place = arena.namespace("foreign").await;
-    place.create(&foreign(kind));
+    let place = arena.namespace("unowned").await;
+    place.create(&unowned(kind));
     let before = declared(place.get(kind, "sessions").unwrap());
     place.declare("sessions", wanting).await;
     let cache =
@@ -69,27 +69,27 @@ async fn is_left_alone_and_reported(kind: &str, wanting: Value) {
 }
 
 #[tokio::test]
-async fn a_foreign_deployment() {
+async fn an_unowned_deployment() {
     is_left_alone_and_reported("Deployment", everything()).await;
 }
 
 #[tokio::test]
-async fn a_foreign_service() {
+async fn an_unowned_service() {
     is_left_alone_and_reported("Service", everything()).await;
 }
 
 #[tokio::test]
-async fn a_foreign_budget() {
+async fn an_unowned_budget() {
     is_left_alone_and_reported("PodDisruptionBudget", everything()).await;
 }
 
 #[tokio::test]
-async fn a_foreign_network_policy() {
+async fn an_unowned_network_policy() {
     is_left_alone_and_reported("NetworkPolicy", everything()).await;
 }
 
 #[tokio::test]
-async fn a_foreign_autoscaler() {
+async fn an_unowned_autoscaler() {
     let wanting = json!({
         "resources": {"requests": {"cpu": "10m"}},
         "autoscaling": {"enabled": true, "maxReplicas": 3},
@@ -98,10 +98,10 @@ async fn a_foreign_autoscaler() {
 }
 
 #[tokio::test]
-async fn removing_the_stranger_heals() {
+async fn removing_the_unowned_object_heals() {
     let arena = Arena::shared().await;
     let place = arena.namespace("heals").await;
-    place.create(&foreign("NetworkPolicy"));
+    place.create(&unowned("NetworkPolicy"));
     place.declare("sessions", everything()).await;
     place.eventually("memcached", "sessions", "told", |c| condition(c, "Degraded")["reason"] == "NameTaken").await;
     place.namespace.kubectl(&["delete", "networkpolicy", "sessions"]).unwrap();

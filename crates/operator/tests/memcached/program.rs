@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::json;
 use testbed::wait;
 
-use crate::harness::{Arena, PATIENCE, condition, manifest};
+use crate::harness::{Arena, DEADLINE, condition, manifest};
 
 fn operator(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_memcached-operator")).args(arguments).output().unwrap()
@@ -90,7 +90,7 @@ pub fn get(port: u16, path: &str) -> Result<String, String> {
 }
 
 pub async fn eventually(port: u16, path: &str, what: &str, is_so: impl Fn(&str) -> bool) -> String {
-    wait::until(what.to_owned(), PATIENCE, async || {
+    wait::until(what.to_owned(), DEADLINE, async || {
         let answer = get(port, path)?;
         if is_so(&answer) { Ok(answer) } else { Err(answer) }
     })

@@ -79,7 +79,7 @@ async fn a_rolling_update_takes_ready_away_once_and_the_server_list_never() {
     place.declare("sessions", json!({"replicas": 3, "memcached": {"threads": 2}})).await;
     let caches = place.caches();
     let mut changes = vec![true];
-    testbed::wait::until("the rollout", crate::harness::PATIENCE, async || {
+    testbed::wait::until("the rollout", crate::harness::DEADLINE, async || {
         let cache = serde_json::to_value(caches.get("sessions").await.unwrap()).unwrap();
         assert_eq!(cache["status"]["serverList"].as_array().map(Vec::len), Some(1), "{cache:#}");
         assert!(is(&cache, "Available", "True"), "{cache:#}");

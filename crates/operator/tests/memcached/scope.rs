@@ -7,7 +7,7 @@ use serde_json::json;
 use testbed::audit::Mark;
 use testbed::{User, wait};
 
-use crate::harness::{Arena, Operator, PATIENCE, Place, manifest};
+use crate::harness::{Arena, DEADLINE, Operator, Place, manifest};
 use crate::program::{eventually, free_port, get};
 
 /// A release that runs.
@@ -88,7 +88,7 @@ impl Release {
     /// Ends in an orderly way.
     async fn terminate(mut self) {
         assert!(Command::new("kill").arg(self.operator.pid().to_string()).status().unwrap().success());
-        wait::until("the operator to end", PATIENCE, async || {
+        wait::until("the operator to end", DEADLINE, async || {
             if self.operator.is_running() { Err(self.operator.log()) } else { Ok(()) }
         })
         .await

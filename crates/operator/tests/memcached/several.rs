@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use testbed::{User, wait};
 
-use crate::harness::{Arena, OPERATOR, Operator, PATIENCE, manifest};
+use crate::harness::{Arena, DEADLINE, OPERATOR, Operator, manifest};
 
 /// A replica under a name of its own, so that the audit log tells who wrote.
 fn replica(arena: &Arena, name: &str) -> Operator {
@@ -33,7 +33,7 @@ async fn one_of_two_replicas_writes_and_the_other_takes_over_when_it_is_killed()
     place.declare("before", json!({"replicas": 1})).await;
     place.ready("before").await;
     let mut second = replica(&arena, "replica-two");
-    wait::until("the second to wait", PATIENCE, async || {
+    wait::until("the second to wait", DEADLINE, async || {
         let requests = arena.cluster.audit().requests_since(mark).unwrap();
         let has_watched = requests.iter().any(|r| r.user == "replica-two" && r.verb == "watch");
         if has_watched && second.log().contains("starting") { Ok(()) } else { Err(second.log()) }
@@ -81,7 +81,7 @@ async fn an_api_server_that_is_gone_for_a_while_is_waited_for() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), document.to_string()).unwrap();
     arena.cluster.kubectl(&["create", "--filename", file.path().to_str().unwrap()]).unwrap();
-    wait::until("work to go on", PATIENCE, async || {
+    wait::until("work to go on", DEADLINE, async || {
         let get = ["get", "deployment", "sessions", "--namespace", &after, "--output", "name"];
         arena.cluster.kubectl(&get).map(drop).map_err(|e| e.to_string())
     })

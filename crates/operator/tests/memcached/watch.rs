@@ -3,7 +3,7 @@
 use serde_json::json;
 use testbed::wait;
 
-use crate::harness::{Arena, DEFINITION, PATIENCE, condition, define, manifest};
+use crate::harness::{Arena, DEADLINE, DEFINITION, condition, define, manifest};
 use crate::program::{eventually, free_port};
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn an_object_of_a_newer_definition_is_reported_on_itself_and_all_others_st
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), newer.to_string()).unwrap();
     let create = ["apply", "--namespace", namespace, "--filename", file.path().to_str().unwrap()];
-    wait::until("the newer object to be accepted", PATIENCE, async || {
+    wait::until("the newer object to be accepted", DEADLINE, async || {
         arena.cluster.kubectl(&create).map_err(|error| error.to_string())
     })
     .await

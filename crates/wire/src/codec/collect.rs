@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::frame::{Decoder, Frame};
-use crate::error::{Error, Violation};
+use crate::error::{Error, ProtocolViolation};
 use crate::key::Key;
 use crate::meta::MetaReply;
 use crate::metadump::Item;
@@ -24,12 +24,12 @@ pub enum Refusal {
     /// The server says no, in these words.
     Answer(String),
     /// This is not how servers speak.
-    Violation(Violation),
+    ProtocolViolation(ProtocolViolation),
 }
 
-impl From<Violation> for Refusal {
-    fn from(violation: Violation) -> Self {
-        Self::Violation(violation)
+impl From<ProtocolViolation> for Refusal {
+    fn from(violation: ProtocolViolation) -> Self {
+        Self::ProtocolViolation(violation)
     }
 }
 
@@ -37,7 +37,7 @@ impl Refusal {
     /// The error of a request with this purpose.
     pub fn into_error(self, request: &'static str) -> Error {
         match self {
-            Self::Violation(violation) => Error::Protocol(violation),
+            Self::ProtocolViolation(violation) => Error::Protocol(violation),
             Self::Answer(answer) if answer == "CLIENT_ERROR unauthenticated" => Error::LoginRequired,
             Self::Answer(answer) if answer == "CLIENT_ERROR authentication failure" => Error::LoginRefused,
             Self::Answer(answer) => Error::Answered { request, answer },
@@ -74,7 +74,7 @@ impl<T> Collect for Line<T> {
     fn accept(&mut self, frame: Frame) -> Result<Option<T>, Refusal> {
         let line = plain(frame)?;
         let read = std::str::from_utf8(&line).ok().and_then(self.0);
-        read.map(Some).ok_or_else(|| Violation::unexpected(&line).into())
+        read.map(Some).ok_or_else(|| ProtocolViolation::unexpected(&line).into())
     }
 }
 
@@ -87,7 +87,7 @@ impl Collect for Exactly {
 
     fn accept(&mut self, frame: Frame) -> Result<Option<()>, Refusal> {
         let line = plain(frame)?;
-        if line == self.0 { Ok(Some(())) } else { Err(Violation::unexpected(&line).into()) }
+        if line == self.0 { Ok(Some(())) } else { Err(ProtocolViolation::unexpected(&line).into()) }
     }
 }
 
@@ -103,7 +103,7 @@ impl Collect for Found {
         if &line[..] == b"NOT_FOUND" {
             return Ok(Some(false));
         }
-        if line == self.0 { Ok(Some(true)) } else { Err(Violation::unexpected(&line).into()) }
+        if line == self.0 { Ok(Some(true)) } else { Err(ProtocolViolation::unexpected(&line).into()) }
     }
 }
 
@@ -123,7 +123,7 @@ impl Collect for StatLines {
         let (name, value) = text
             .strip_prefix("STAT ")
             .map(|rest| rest.split_once(' ').unwrap_or((rest, "")))
-            .ok_or_else(|| Violation::unexpected(&line))?;
+            .ok_or_else(|| ProtocolViolation::unexpected(&line))?;
         self.0.push(name, value);
         Ok(None)
     }
@@ -149,7 +149,7 @@ impl Collect for Values {
     fn accept(&mut self, frame: Frame) -> Result<Option<Option<Value>>, Refusal> {
         let (header, data) = match frame {
             Frame::Line(line) if &line[..] == b"END" => return Ok(Some(self.value.take())),
-            Frame::Line(_) => return Err(Violation::unexpected(&plain(frame)?).into()),
+            Frame::Line(_) => return Err(ProtocolViolation::unexpected(&plain(frame)?).into()),
             Frame::Value { header, data } => (header, data),
         };
         let mut words = header.split(|&byte| byte == b' ').skip(1);
@@ -157,7 +157,7 @@ impl Collect for Values {
         let flags = words.next().and_then(|word| std::str::from_utf8(word).ok()?.parse().ok());
         match flags {
             Some(flags) if is_asked_for => self.value = Some(Value { flags, data }),
-            _ => return Err(Violation::unexpected(&header).into()),
+            _ => return Err(ProtocolViolation::unexpected(&header).into()),
         }
         Ok(None)
     }
@@ -194,9 +194,9 @@ impl Collect for Debugged {
         }
         let text = String::from_utf8_lossy(&line);
         let mut stats = Stats::default();
-        let fields = text.strip_prefix("ME ").ok_or_else(|| Violation::unexpected(&line))?.split(' ').skip(1);
+        let fields = text.strip_prefix("ME ").ok_or_else(|| ProtocolViolation::unexpected(&line))?.split(' ').skip(1);
         for field in fields {
-            let (name, value) = field.split_once('=').ok_or_else(|| Violation::unexpected(&line))?;
+            let (name, value) = field.split_once('=').ok_or_else(|| ProtocolViolation::unexpected(&line))?;
             stats.push(name, value);
         }
         Ok(Some(Some(stats)))
@@ -223,7 +223,7 @@ impl Collect for Batch {
     fn accept(&mut self, frame: Frame) -> Result<Option<Self::Output>, Refusal> {
         let is_end = matches!(&frame, Frame::Line(line) if &line[..] == b"MN");
         if is_end != (self.replies.len() == self.awaited) {
-            return Err(Violation::Unexpected { line: format!("answer {}", self.replies.len() + 1) }.into());
+            return Err(ProtocolViolation::Unexpected { line: format!("answer {}", self.replies.len() + 1) }.into());
         }
         if is_end {
             return Ok(Some(std::mem::take(&mut self.replies)));
@@ -252,7 +252,9 @@ impl Collect for Dump {
         match &line[..] {
             b"OK" if !begun => Ok(None),
             b"END" => Ok(Some(None)),
-            item => Item::parse(item).map(|item| Some(Some(item))).ok_or_else(|| Violation::unexpected(&line).into()),
+            item => Item::parse(item)
+                .map(|item| Some(Some(item)))
+                .ok_or_else(|| ProtocolViolation::unexpected(&line).into()),
         }
     }
 }
@@ -260,7 +262,7 @@ impl Collect for Dump {
 /// A line that is neither a value nor a no.
 fn plain(frame: Frame) -> Result<Bytes, Refusal> {
     match frame {
-        Frame::Value { header, .. } => Err(Violation::unexpected(&header).into()),
+        Frame::Value { header, .. } => Err(ProtocolViolation::unexpected(&header).into()),
         Frame::Line(line) if is_no(&line) => Err(Refusal::Answer(String::from_utf8_lossy(&line).into_owned())),
         Frame::Line(line) => Ok(line),
     }

@@ -44,7 +44,7 @@ fn only_the_key_that_was_asked_for_is_taken() {
         "VA 1\r\nx\r\n",
         "STORED\r\n",
     ] {
-        assert!(matches!(answer(wrong, Values::of(&key())), Err(Refusal::Violation(_))), "{wrong}");
+        assert!(matches!(answer(wrong, Values::of(&key())), Err(Refusal::ProtocolViolation(_))), "{wrong}");
     }
 }
 
@@ -54,7 +54,7 @@ fn a_batch_has_as_many_answers_as_questions() {
     assert_eq!(replies[0].as_ref().unwrap().status, MetaStatus::Done);
     assert!(matches!(&replies[1], Err(Refusal::Answer(_))));
     for wrong in ["HD\r\nMN\r\n", "HD\r\nHD\r\nHD\r\nHD\r\n", "MN\r\n"] {
-        assert!(matches!(answer(wrong, Batch::of(3)), Err(Refusal::Violation(_))), "{wrong}");
+        assert!(matches!(answer(wrong, Batch::of(3)), Err(Refusal::ProtocolViolation(_))), "{wrong}");
     }
 }
 
@@ -67,5 +67,5 @@ fn a_listing_begins_with_ok_or_without() {
     }
     assert_eq!(answer("OK\r\nEND\r\n", Dump::default()), Ok(Some(None)));
     assert!(matches!(answer("BUSY try later\r\n", Dump::default()), Err(Refusal::Answer(_))));
-    assert!(matches!(answer("OK\r\nOK\r\n", Dump::default()), Err(Refusal::Violation(_))));
+    assert!(matches!(answer("OK\r\nOK\r\n", Dump::default()), Err(Refusal::ProtocolViolation(_))));
 }

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::error::Violation;
+use crate::error::ProtocolViolation;
 
 /// How much of an answer is taken; beyond it the other side is taken for broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Decoder {
     /// How much the current answer has taken.
     taken: usize,
     /// After a violation nothing makes sense any more.
-    broken: Option<Violation>,
+    broken: Option<ProtocolViolation>,
 }
 
 const END: &[u8] = b"\r\n";
@@ -82,7 +82,7 @@ impl Decoder {
 
     /// The next frame, if it is complete.
     #[expect(clippy::should_implement_trait, reason = "None means not yet, and more may follow an error never")]
-    pub fn next(&mut self) -> Result<Option<Frame>, Violation> {
+    pub fn next(&mut self) -> Result<Option<Frame>, ProtocolViolation> {
         if let Some(violation) = &self.broken {
             return Err(violation.clone());
         }
@@ -92,7 +92,7 @@ impl Decoder {
         })
     }
 
-    fn decode(&mut self) -> Result<Option<Frame>, Violation> {
+    fn decode(&mut self) -> Result<Option<Frame>, ProtocolViolation> {
         if self.announced.is_none() {
             let Some(line) = self.line()? else { return Ok(None) };
             match announced(&line)? {
@@ -100,7 +100,7 @@ impl Decoder {
                 Some(announced) => {
                     let size = usize::try_from(announced).ok().filter(|size| *size <= self.limits.value);
                     let limit = self.limits.value;
-                    let size = size.ok_or(Violation::LargeValue { announced, limit })?;
+                    let size = size.ok_or(ProtocolViolation::LargeValue { announced, limit })?;
                     self.count(line.len().saturating_add(size))?;
                     self.announced = Some((line, size));
                 }
@@ -109,7 +109,7 @@ impl Decoder {
         self.value()
     }
 
-    fn line(&mut self) -> Result<Option<Bytes>, Violation> {
+    fn line(&mut self) -> Result<Option<Bytes>, ProtocolViolation> {
         let rest = self.buffer.get(self.scanned..).unwrap_or_default();
         let found = rest.iter().position(|&byte| byte == b'\n').map(|position| self.scanned + position);
         let limit = self.limits.line;
@@ -128,11 +128,11 @@ impl Decoder {
                 self.scanned = self.buffer.len();
                 Ok(None)
             }
-            _ => Err(Violation::LongLine { limit }),
+            _ => Err(ProtocolViolation::LongLine { limit }),
         }
     }
 
-    fn value(&mut self) -> Result<Option<Frame>, Violation> {
+    fn value(&mut self) -> Result<Option<Frame>, ProtocolViolation> {
         let Some((header, size)) = self.announced.take() else { return Ok(None) };
         if self.buffer.len() < size + END.len() {
             self.announced = Some((header, size));
@@ -140,23 +140,23 @@ impl Decoder {
         }
         let data = self.buffer.split_to(size).freeze();
         if !self.buffer.starts_with(END) {
-            return Err(Violation::Unterminated);
+            return Err(ProtocolViolation::Unterminated);
         }
         self.buffer.advance(END.len());
         Ok(Some(Frame::Value { header, data }))
     }
 
-    fn count(&mut self, size: usize) -> Result<(), Violation> {
+    fn count(&mut self, size: usize) -> Result<(), ProtocolViolation> {
         self.taken = self.taken.saturating_add(size).saturating_add(OVERHEAD);
         if self.taken > self.limits.reply {
-            return Err(Violation::LargeReply { limit: self.limits.reply });
+            return Err(ProtocolViolation::LargeReply { limit: self.limits.reply });
         }
         Ok(())
     }
 }
 
 /// The size of the value that a line announces, if it does: `VALUE <key> <flags> <size>` and `VA <size>`.
-fn announced(line: &[u8]) -> Result<Option<u64>, Violation> {
+fn announced(line: &[u8]) -> Result<Option<u64>, ProtocolViolation> {
     let mut words = line.split(|&byte| byte == b' ');
     let size = match words.next() {
         Some(b"VALUE") => words.nth(2),
@@ -165,7 +165,7 @@ fn announced(line: &[u8]) -> Result<Option<u64>, Violation> {
     };
     let size = size.filter(|word| word.iter().all(u8::is_ascii_digit));
     let size = size.and_then(|word| std::str::from_utf8(word).ok()?.parse().ok());
-    size.map(Some).ok_or_else(|| Violation::unexpected(line))
+    size.map(Some).ok_or_else(|| ProtocolViolation::unexpected(line))
 }
 
 #[cfg(test)]

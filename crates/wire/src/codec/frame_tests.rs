@@ -8,7 +8,7 @@ fn small() -> Limits {
 }
 
 /// All frames of the input, fed in these pieces, and what ended them.
-fn decode<'a>(limits: Limits, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Frame>, Option<Violation>) {
+fn decode<'a>(limits: Limits, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Frame>, Option<ProtocolViolation>) {
     let mut decoder = Decoder::new(limits);
     let mut frames = Vec::new();
     for piece in pieces {
@@ -90,7 +90,7 @@ fn an_endless_line_is_an_error_before_it_fills_the_memory() {
         decoder.next().ok();
         largest = largest.max(decoder.buffered());
     }
-    assert_eq!(decoder.next(), Err(Violation::LongLine { limit: 64 }));
+    assert_eq!(decoder.next(), Err(ProtocolViolation::LongLine { limit: 64 }));
     assert!(largest <= 64 + 16, "{largest}");
 }
 
@@ -98,7 +98,7 @@ fn an_endless_line_is_an_error_before_it_fills_the_memory() {
 fn a_huge_announced_value_is_an_error_at_once() {
     for (line, announced) in [("VA 101", 101), ("VALUE k 0 18446744073709551615", u64::MAX)] {
         let (_, violation) = decode(small(), [format!("{line}\r\n").as_bytes()]);
-        assert_eq!(violation, Some(Violation::LargeValue { announced, limit: 100 }), "{line}");
+        assert_eq!(violation, Some(ProtocolViolation::LargeValue { announced, limit: 100 }), "{line}");
     }
 }
 
@@ -106,13 +106,13 @@ fn a_huge_announced_value_is_an_error_at_once() {
 fn a_size_that_is_no_number_is_an_error() {
     for line in ["VA", "VA ", "VA -1", "VA +1", "VA 99999999999999999999", "VALUE", "VALUE k 0", "VALUE k 0 x"] {
         let (_, violation) = decode(small(), [format!("{line}\r\n").as_bytes()]);
-        assert!(matches!(violation, Some(Violation::Unexpected { .. })), "{line}: {violation:?}");
+        assert!(matches!(violation, Some(ProtocolViolation::Unexpected { .. })), "{line}: {violation:?}");
     }
 }
 
 #[test]
 fn a_value_that_goes_on_is_an_error() {
-    assert_eq!(decode(small(), [&b"VA 2\r\nabc\r\n"[..]]).1, Some(Violation::Unterminated));
+    assert_eq!(decode(small(), [&b"VA 2\r\nabc\r\n"[..]]).1, Some(ProtocolViolation::Unterminated));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn an_answer_that_goes_on_and_on_is_an_error_and_a_new_one_counts_anew() {
     let line = [b"x".repeat(60), END.to_vec()].concat();
     let (frames, violation) = decode(small(), std::iter::repeat_n(&line[..], 100));
     assert_eq!(frames.len(), 8);
-    assert_eq!(violation, Some(Violation::LargeReply { limit: 1000 }));
+    assert_eq!(violation, Some(ProtocolViolation::LargeReply { limit: 1000 }));
     let mut decoder = Decoder::new(small());
     for _ in 0..100 {
         decoder.begin_reply();

@@ -9,7 +9,7 @@
 //! decoder.feed(b"lo\r\nEND\r\n");
 //! assert!(matches!(decoder.next()?, Some(Frame::Value { data, .. }) if data == "hello"));
 //! assert_eq!(decoder.next()?, Some(Frame::Line("END".into())));
-//! # Ok::<(), memcached_wire::Violation>(())
+//! # Ok::<(), memcached_wire::ProtocolViolation>(())
 //! ```
 
 mod collect;

@@ -97,7 +97,7 @@ impl Request {
 
     /// `me`
     pub fn debug(key: &Key) -> Self {
-        Self::line("look at a key", &[b"me", key.as_bytes()])
+        Self::line("inspect a key", &[b"me", key.as_bytes()])
     }
 
     /// `mn`

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use memcached_wire::{Class, Expiry, Limits, Meta, MetaKey, MetaStatus, Report};
+use memcached_wire::{ErrorClass, Expiry, Limits, Meta, MetaKey, MetaStatus, Report};
 use testbed::{Server, wait};
 
 use super::{connect, endpoint, key};
@@ -158,7 +158,7 @@ async fn a_listing_given_up_closes_the_connection() {
     }
     connection.metadump().await.unwrap().next().await.unwrap();
     assert!(!connection.is_usable());
-    assert_eq!(connection.version().await.unwrap_err().class(), Class::Closed);
+    assert_eq!(connection.version().await.unwrap_err().class(), ErrorClass::Closed);
 }
 
 #[tokio::test]
@@ -168,14 +168,14 @@ async fn the_server_is_changed_while_it_runs() {
     connection.cache_memlimit(128).await.unwrap();
     assert_eq!(connection.stats(Report::General).await.unwrap().number("limit_maxbytes"), Some(128 << 20));
     let error = connection.cache_memlimit(1).await.unwrap_err();
-    assert_eq!(error.class(), Class::Answered, "{error}");
+    assert_eq!(error.class(), ErrorClass::Answered, "{error}");
     connection.verbosity(2).await.unwrap();
     assert_eq!(connection.stats(Report::Settings).await.unwrap().get("verbosity"), Some("2"));
     connection.set(&key("k"), b"x", 0, Expiry::NEVER).await.unwrap();
     connection.flush_all().await.unwrap();
     assert_eq!(connection.get(&key("k")).await.unwrap(), None);
     let error = connection.refresh_certs().await.unwrap_err();
-    assert_eq!(error.class(), Class::Answered, "{error}");
+    assert_eq!(error.class(), ErrorClass::Answered, "{error}");
     connection.version().await.expect("a no is no reason to part");
 }
 
@@ -194,7 +194,7 @@ async fn a_value_larger_than_we_take_is_an_error_and_not_memory() {
     connect(&server).await.set(&key("k"), &[0; 5000], 0, Expiry::NEVER).await.unwrap();
     let narrow = Limits { value: 4999, ..Limits::default() };
     let mut connection = endpoint(server.address()).with_limits(narrow).connect().await.unwrap();
-    assert_eq!(connection.get(&key("k")).await.unwrap_err().class(), Class::Protocol);
+    assert_eq!(connection.get(&key("k")).await.unwrap_err().class(), ErrorClass::Protocol);
 }
 
 #[tokio::test]

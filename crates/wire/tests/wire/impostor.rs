@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use memcached_wire::{Class, Error, Report, Violation};
+use memcached_wire::{Error, ErrorClass, ProtocolViolation, Report};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -53,7 +53,7 @@ async fn asked(impostor: &Impostor) -> Error {
 #[tokio::test]
 async fn garbage_is_a_broken_protocol() {
     let garbage = impostor(|stream| say(stream, b"\x15\x03\x03\0\x02\x02\x16 no memcached\r\n")).await;
-    assert_eq!(asked(&garbage).await.class(), Class::Protocol);
+    assert_eq!(asked(&garbage).await.class(), ErrorClass::Protocol);
     let web = impostor(|stream| say(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n")).await;
     assert!(asked(&web).await.to_string().contains("HTTP/1.1 400"));
 }
@@ -62,14 +62,17 @@ async fn garbage_is_a_broken_protocol() {
 async fn an_endless_line_is_cut_off() {
     let endless = impostor(|stream| repeat(stream, &[b'x'; 4096])).await;
     let error = asked(&endless).await;
-    assert!(matches!(error, Error::Protocol(Violation::LongLine { .. } | Violation::Unsolicited)), "{error}");
+    assert!(
+        matches!(error, Error::Protocol(ProtocolViolation::LongLine { .. } | ProtocolViolation::Unsolicited)),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn endless_statistics_are_cut_off() {
     let endless = impostor(|stream| repeat(stream, b"STAT pid 1\r\n")).await;
     let error = asked(&endless).await;
-    assert!(matches!(error, Error::Protocol(Violation::LargeReply { .. })), "{error}");
+    assert!(matches!(error, Error::Protocol(ProtocolViolation::LargeReply { .. })), "{error}");
 }
 
 #[tokio::test]
@@ -77,7 +80,7 @@ async fn a_huge_announced_value_is_not_waited_for() {
     let huge = impostor(|stream| say(stream, b"VALUE k 0 18446744073709551615\r\n")).await;
     let mut connection = endpoint(huge.address).connect().await.unwrap();
     let error = connection.get(&key("k")).await.unwrap_err();
-    assert!(matches!(error, Error::Protocol(Violation::LargeValue { .. })), "{error}");
+    assert!(matches!(error, Error::Protocol(ProtocolViolation::LargeValue { .. })), "{error}");
 }
 
 #[tokio::test]
@@ -92,7 +95,7 @@ async fn an_answer_drop_by_drop_ends_at_the_deadline_all_the_same() {
     })
     .await;
     let mut connection = hasty(slow.address).await;
-    assert_eq!(connection.stats(Report::General).await.unwrap_err().class(), Class::Timeout);
+    assert_eq!(connection.stats(Report::General).await.unwrap_err().class(), ErrorClass::Timeout);
 }
 
 #[tokio::test]
@@ -102,7 +105,7 @@ async fn half_an_answer_and_the_end_is_closed() {
         stream.write_all(b"STAT pid 1\r\nSTA").await.ok();
     })
     .await;
-    assert_eq!(asked(&half).await.class(), Class::Closed);
+    assert_eq!(asked(&half).await.class(), ErrorClass::Closed);
 }
 
 #[tokio::test]
@@ -115,5 +118,5 @@ async fn whoever_reads_nothing_ends_at_the_deadline() {
     let mut connection = hasty(deaf.address).await;
     let much = vec![0; 64 << 20];
     let error = connection.set(&key("k"), &much, 0, memcached_wire::Expiry::NEVER).await.unwrap_err();
-    assert_eq!(error.class(), Class::Timeout, "{error}");
+    assert_eq!(error.class(), ErrorClass::Timeout, "{error}");
 }

@@ -1,6 +1,6 @@
 //! ASCII authentication: right, wrong, none, rotated.
 
-use memcached_wire::{Class, Connection, Credentials, Error, Expiry, Stream};
+use memcached_wire::{Connection, Credentials, Error, ErrorClass, Expiry, Stream};
 use testbed::{Server, wait};
 
 use super::{connect, endpoint, key};
@@ -40,7 +40,7 @@ async fn a_wrong_password_and_an_unknown_user_are_refused() {
     for (user, password) in [("ann", "secre"), ("ann", "secrets"), ("ann", ""), ("eve", "secret")] {
         let error = guarded.login(user, password).await.unwrap_err();
         assert!(matches!(error, Error::LoginRefused), "{user}: {error}");
-        assert_eq!(error.class(), Class::Unauthenticated);
+        assert_eq!(error.class(), ErrorClass::Unauthenticated);
     }
 }
 
@@ -50,9 +50,9 @@ async fn without_a_login_nothing_is_answered() {
     let error = connect(&guarded.server).await.version().await.unwrap_err();
     assert!(matches!(error, Error::LoginRequired), "{error}");
     let error = connect(&guarded.server).await.get(&key("k")).await.unwrap_err();
-    assert_eq!(error.class(), Class::Unauthenticated, "{error}");
+    assert_eq!(error.class(), ErrorClass::Unauthenticated, "{error}");
     let error = connect(&guarded.server).await.metadump().await.unwrap().next().await.unwrap_err();
-    assert_eq!(error.class(), Class::Unauthenticated, "{error}");
+    assert_eq!(error.class(), ErrorClass::Unauthenticated, "{error}");
 }
 
 #[tokio::test]

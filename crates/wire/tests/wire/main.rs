@@ -16,12 +16,12 @@ use testbed::Server;
 use tokio::net::TcpStream;
 
 /// Longer than a busy machine takes; no test waits for it in vain.
-const PATIENCE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_secs(300);
 /// For those who will never answer.
-const IMPATIENCE: Duration = Duration::from_millis(300);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
 
 fn endpoint(address: SocketAddr) -> Endpoint {
-    Endpoint::new(address.to_string()).with_deadline(PATIENCE)
+    Endpoint::new(address.to_string()).with_deadline(DEADLINE)
 }
 
 async fn connect(server: &Server) -> Connection<Stream> {
@@ -30,7 +30,7 @@ async fn connect(server: &Server) -> Connection<Stream> {
 
 /// Connects in its own time, and then waits for no answer.
 async fn hasty(address: SocketAddr) -> Connection<TcpStream> {
-    Connection::new(TcpStream::connect(address).await.unwrap(), Limits::default(), IMPATIENCE)
+    Connection::new(TcpStream::connect(address).await.unwrap(), Limits::default(), SHORT_TIMEOUT)
 }
 
 fn key(text: &str) -> Key {

@@ -4,11 +4,11 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use memcached_wire::{Class, Connection, Endpoint, Error, Identity, Result, Stream, Tls};
+use memcached_wire::{Connection, Endpoint, Error, ErrorClass, Identity, Result, Stream, Tls};
 use testbed::pki::{Pki, User};
 use testbed::{Server, wait};
 
-use super::{IMPATIENCE, endpoint};
+use super::{SHORT_TIMEOUT, endpoint};
 
 /// Two authorities: ours, and somebody else's.
 struct Authorities {
@@ -89,7 +89,7 @@ async fn a_server_of_another_authority_is_not_trusted() {
     let authorities = Authorities::new();
     let server = start(&authorities.server_files(), &[]).await;
     let error = connect(&server, trusting(&authorities.other)).await.unwrap_err();
-    assert_eq!(error.class(), Class::Untrusted, "{error}");
+    assert_eq!(error.class(), ErrorClass::Untrusted, "{error}");
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn an_expired_certificate_is_not_trusted() {
     let authorities = Authorities::new();
     let server = start(&authorities.ours.expired_server("expired").unwrap(), &[]).await;
     let error = connect(&server, trusting(&authorities.ours)).await.unwrap_err();
-    assert_eq!(error.class(), Class::Untrusted, "{error}");
+    assert_eq!(error.class(), ErrorClass::Untrusted, "{error}");
     assert!(error.to_string().contains("xpired"), "{error}");
 }
 
@@ -109,12 +109,12 @@ async fn a_client_whose_certificate_our_authority_signed_gets_in() {
 }
 
 #[tokio::test]
-async fn a_client_without_a_certificate_or_with_a_strangers_stays_out() {
+async fn a_client_without_a_certificate_or_with_an_untrusted_one_stays_out() {
     let authorities = Authorities::new();
     let server = start_mutual(&authorities).await;
     for tls in [trusting(&authorities.ours), authorities.tls_shown_by(&authorities.other)] {
         let error = talk(&server, tls).await.unwrap_err();
-        assert!(matches!(error.class(), Class::Untrusted | Class::Closed), "{error}");
+        assert!(matches!(error.class(), ErrorClass::Untrusted | ErrorClass::Closed), "{error}");
     }
     talk(&server, authorities.tls_shown_by(&authorities.ours)).await.expect("the server goes on");
 }
@@ -124,7 +124,7 @@ async fn plaintext_at_a_door_for_tls_is_refused() {
     let authorities = Authorities::new();
     let server = start(&authorities.server_files(), &[]).await;
     let error = endpoint(server.address()).connect().await.unwrap().version().await.unwrap_err();
-    assert!(matches!(error.class(), Class::Closed | Class::Protocol), "{error}");
+    assert!(matches!(error.class(), ErrorClass::Closed | ErrorClass::Protocol), "{error}");
 }
 
 #[tokio::test]
@@ -132,20 +132,20 @@ async fn tls_at_a_door_for_plaintext_ends() {
     let authorities = Authorities::new();
     let server = Server::start(&[]).await.unwrap();
     // The server takes the greeting for the beginning of a line and waits for its end.
-    let hasty = endpoint(server.address()).with_tls(trusting(&authorities.ours)).with_deadline(IMPATIENCE);
+    let hasty = endpoint(server.address()).with_tls(trusting(&authorities.ours)).with_deadline(SHORT_TIMEOUT);
     let error = hasty.connect().await.unwrap_err();
-    assert!(matches!(error.class(), Class::Timeout | Class::Untrusted | Class::Closed), "{error}");
+    assert!(matches!(error.class(), ErrorClass::Timeout | ErrorClass::Untrusted | ErrorClass::Closed), "{error}");
 }
 
 #[tokio::test]
 async fn a_renewed_certificate_is_shown_without_a_restart() {
     let authorities = Authorities::new();
     let files = authorities.ours.expired_server("renewed").unwrap();
-    let listener = |address: SocketAddr| Endpoint::new(address.to_string()).with_deadline(super::PATIENCE);
+    let listener = |address: SocketAddr| Endpoint::new(address.to_string()).with_deadline(super::DEADLINE);
     let chain = format!("ssl_chain_cert={}", files.0.display());
     let key = format!("ssl_key={}", files.1.display());
     let server = Server::listening(&["", "notls:"], &["-Z", "-o", &chain, "-o", &key]).await.unwrap();
-    assert_eq!(talk(&server, trusting(&authorities.ours)).await.unwrap_err().class(), Class::Untrusted);
+    assert_eq!(talk(&server, trusting(&authorities.ours)).await.unwrap_err().class(), ErrorClass::Untrusted);
     authorities.ours.server("renewed", &[], &["127.0.0.1".parse().unwrap()]).unwrap();
     let mut inside = listener(server.addresses()[1]).connect().await.unwrap();
     inside.refresh_certs().await.unwrap();

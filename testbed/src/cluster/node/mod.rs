@@ -150,9 +150,9 @@ impl Node {
 
     /// A socket to a pod or Service address.
     pub async fn connect(&self, address: SocketAddr) -> Result<TcpStream> {
-        let patience = Duration::from_secs(10);
+        let limit = Duration::from_secs(10);
         let timed_out = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
-        tokio::time::timeout(patience, TcpStream::connect(address))
+        tokio::time::timeout(limit, TcpStream::connect(address))
             .await
             .map_err(timed_out)
             .and_then(|connected| connected)

@@ -2,17 +2,19 @@
 //! and what to tell people. The operator's own checks tell the same in the same words.
 
 pub mod argument;
+mod autoscaling;
 mod availability;
-mod scale;
+mod monitoring;
 mod security;
 mod server;
 mod service;
 mod workload;
 
-pub use operator_model::rule::{Reason, Rule};
+pub use operator_model::rule::{FieldErrorReason, Rule};
 
+pub use autoscaling::*;
 pub use availability::*;
-pub use scale::*;
+pub use monitoring::*;
 pub use security::*;
 pub use server::*;
 pub use service::*;

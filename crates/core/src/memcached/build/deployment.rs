@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use memcached_api::memcached::spec::Rollout;
 
-use super::apart::keeps_apart;
-use super::meta::{metadata, selector, workload_labels};
+use super::anti_affinity::keeps_apart;
+use super::metadata::{metadata, selector, workload_labels};
 use crate::memcached::validate::Validated;
 
 pub fn build_deployment(cache: &Validated, template: PodTemplateSpec, replicas: Option<i32>) -> Deployment {

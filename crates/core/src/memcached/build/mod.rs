@@ -1,16 +1,17 @@
 //! The objects of a cache, one file each. All are named like the cache and owned by it.
 
-mod apart;
+mod anti_affinity;
 mod argument;
-mod autoscaler;
-mod budget;
 mod certificate;
 mod deployment;
-mod meta;
-mod monitor;
+mod horizontal_pod_autoscaler;
+mod metadata;
+mod network_policy;
 pub mod pod;
-mod policy;
+mod pod_disruption_budget;
 mod service;
+mod service_monitor;
+mod volume;
 
 use std::collections::BTreeMap;
 
@@ -22,18 +23,19 @@ use operator_model::resource::{
     CERTIFICATE, CONTROLLER_REVISION, ChildRef, DEPLOYMENT, HORIZONTAL_POD_AUTOSCALER, NETWORK_POLICY,
     POD_DISRUPTION_BUDGET, Prepared, ResourceType, Resources, SERVICE, SERVICE_MONITOR,
 };
+use operator_model::template::outdated;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::memcached::observed::Observed;
-use crate::memcached::revision::{decide, outdated};
+use crate::memcached::revision::decide;
 use crate::memcached::secret;
 use crate::memcached::validate::{Scale, Validated};
 
-pub use apart::keeps_apart;
+pub use anti_affinity::keeps_apart;
 pub use argument::{EXTSTORE_DIRECTORY, SASL_DIRECTORY, TLS_DIRECTORY, arguments, command};
-pub use meta::{labels, owner, selector};
-pub use pod::VOLUMES;
+pub use metadata::{labels, owner, selector};
+pub use volume::VOLUMES;
 
 /// A child of a cache. There is at most one of each, but for revisions. In the order in which they are applied: who may
 /// connect is settled before servers run.
@@ -162,11 +164,11 @@ pub fn build_children(cache: &Validated, template: &PodTemplateSpec, replicas: O
         Child::Revision => None,
         Child::Service => json(&service::build_service(cache)),
         Child::ClientService => service::build_client_service(cache).and_then(|s| json(&s)),
-        Child::NetworkPolicy => policy::build_network_policy(cache).and_then(|p| json(&p)),
+        Child::NetworkPolicy => network_policy::build_network_policy(cache).and_then(|p| json(&p)),
         Child::Deployment => json(&deployment::build_deployment(cache, template.clone(), replicas)),
-        Child::Budget => budget::build_budget(cache).and_then(|b| json(&b)),
-        Child::Autoscaler => autoscaler::build_autoscaler(cache).and_then(|a| json(&a)),
-        Child::ServiceMonitor => monitor::build_service_monitor(cache),
+        Child::Budget => pod_disruption_budget::build_budget(cache).and_then(|b| json(&b)),
+        Child::Autoscaler => horizontal_pod_autoscaler::build_autoscaler(cache).and_then(|a| json(&a)),
+        Child::ServiceMonitor => service_monitor::build_service_monitor(cache),
     };
     Child::ALL.into_iter().filter_map(|child| Some((child, object(child)?))).collect()
 }

@@ -13,16 +13,12 @@ use memcached_api::label;
 use memcached_api::memcached::spec::{AntiAffinityPreset, GracefulShutdown};
 
 use super::argument::{SASL_DIRECTORY, arguments, command, is_binary, loopback_port};
-use super::meta::{labels, selector, workload_labels};
+use super::metadata::{labels, selector, workload_labels};
 use super::service::ports;
+use super::volume;
 use crate::memcached::secret::PASSWORD_FILE;
 use crate::memcached::validate::Validated;
 use operator_model::image::default_pull_policy;
-
-#[path = "volume.rs"]
-mod volume;
-
-pub use volume::VOLUMES;
 
 /// The user of the official image; numeric, so that the kubelet can see that it is not root.
 const USER: i64 = 11211;
@@ -198,7 +194,7 @@ fn wait_before_stop(shutdown: &GracefulShutdown) -> Lifecycle {
     }
 }
 
-/// The user's wishes, and our anti-affinity with them.
+/// The declared affinity, and our anti-affinity with it.
 fn affinity(cache: &Validated) -> Option<Affinity> {
     let Some(availability) = &cache.spec.high_availability else {
         return cache.spec.affinity.clone();

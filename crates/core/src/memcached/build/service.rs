@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use memcached_api::memcached::spec::ServiceType;
 
 use super::Child;
-use super::meta::{labels, metadata};
+use super::metadata::{labels, metadata};
 use crate::memcached::validate::Validated;
 use operator_model::range::Range;
 

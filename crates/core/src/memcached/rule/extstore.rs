@@ -51,7 +51,7 @@ mod tests {
             memcached: Some(Server { max_item_size: size.into(), ..Server::default() }),
             ..with_disk("1Gi")
         };
-        assert_eq!(super::super::item::check(&with_items("4m")), None);
-        assert_eq!(super::super::item::check(&with_items("5m")).unwrap().field, "spec.memcached.maxItemSize");
+        assert_eq!(super::super::item_size::check(&with_items("4m")), None);
+        assert_eq!(super::super::item_size::check(&with_items("5m")).unwrap().field, "spec.memcached.maxItemSize");
     }
 }

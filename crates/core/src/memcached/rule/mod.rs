@@ -5,15 +5,14 @@
 //! the children of.
 
 mod argument;
-mod budget;
+mod autoscaling;
+mod availability;
 mod extstore;
-mod item;
+mod item_size;
 mod memory;
-mod metric;
 mod monitoring;
-mod network;
+mod network_policy;
 mod pod;
-mod scale;
 mod security;
 mod service;
 mod version;
@@ -21,7 +20,7 @@ mod workload;
 
 use memcached_api::memcached::spec::MemcachedSpec;
 
-pub(crate) use budget::fewest;
+pub(crate) use availability::fewest;
 pub(crate) use operator_model::int_or_percent::percentage;
 pub use operator_model::violation::Violation;
 
@@ -35,15 +34,14 @@ pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = workload::check(name, spec);
     violations.extend(version::check(spec));
     violations.extend(memory::check(spec));
-    violations.extend(item::check(spec));
+    violations.extend(item_size::check(spec));
     violations.extend(extstore::check(spec));
     violations.extend(argument::check(spec));
-    violations.extend(scale::check(spec));
-    violations.extend(budget::check(spec));
-    violations.extend(metric::check(spec));
+    violations.extend(autoscaling::check(spec));
+    violations.extend(availability::check(spec));
     violations.extend(monitoring::check(spec));
     violations.extend(security::check(spec));
-    violations.extend(network::check(spec));
+    violations.extend(network_policy::check(spec));
     violations.extend(service::check(spec));
     violations.extend(pod::check(spec));
     violations

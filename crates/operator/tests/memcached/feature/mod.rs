@@ -13,7 +13,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use testbed::wait;
 
-use crate::harness::{Arena, PATIENCE, Place, without_noise};
+use crate::harness::{Arena, DEADLINE, Place, without_noise};
 
 /// Where a field of the declaration is to be seen.
 pub struct Seen {
@@ -98,7 +98,7 @@ impl Trial<'_> {
         });
         let params = PatchParams::apply("a-user").force();
         let declared = caches.patch(self.name, &params, &Patch::Apply(document)).await.unwrap();
-        wait::until(format!("{} to be seen", self.name), PATIENCE, async || {
+        wait::until(format!("{} to be seen", self.name), DEADLINE, async || {
             let cache = caches.get(self.name).await.map_err(|e| e.to_string())?;
             let status = &cache.data["status"];
             let is_seen = status["observedGeneration"].as_i64() >= declared.metadata.generation;

@@ -18,7 +18,7 @@ use testbed::namespace::Namespace;
 use testbed::{ControlPlane, User, wait};
 use tokio::sync::Mutex;
 
-pub const PATIENCE: u64 = 300;
+pub const DEADLINE: u64 = 300;
 pub const OPERATOR: &str = "system:serviceaccount:memcached-operator-system:memcached-operator";
 
 /// Where the repository's own manifests are.
@@ -34,7 +34,7 @@ pub async fn define(cluster: &ControlPlane, file: &str) {
     cluster.kubectl(&["apply", "--server-side", "--filename", file]).unwrap();
     let established = ["wait", "--for=condition=Established", "crd/memcacheds.memcached.c5c3.io", "--timeout=60s"];
     // kubectl gives up at once on an object that has no conditions yet.
-    wait::until("the kind to be served", PATIENCE, async || cluster.kubectl(&established).map_err(|e| e.to_string()))
+    wait::until("the kind to be served", DEADLINE, async || cluster.kubectl(&established).map_err(|e| e.to_string()))
         .await
         .unwrap();
 }
@@ -239,7 +239,7 @@ impl Place<'_> {
 
     /// Waits until an object is as it should be.
     pub async fn eventually(&self, kind: &str, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        wait::until(format!("{kind} {name}: {what}"), PATIENCE, async || match self.get(kind, name) {
+        wait::until(format!("{kind} {name}: {what}"), DEADLINE, async || match self.get(kind, name) {
             Some(object) if is_so(&object) => Ok(object),
             Some(object) => Err(format!("{:#}", without_noise(object))),
             None => Err("it is not there".into()),
@@ -249,7 +249,7 @@ impl Place<'_> {
     }
 
     pub async fn gone(&self, kind: &str, name: &str) {
-        wait::until(format!("{kind} {name} to be gone"), PATIENCE, async || match self.get(kind, name) {
+        wait::until(format!("{kind} {name} to be gone"), DEADLINE, async || match self.get(kind, name) {
             None => Ok(()),
             Some(object) => Err(format!("{:#}", without_noise(object))),
         })

@@ -2,6 +2,8 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use memcached_api::memcached::spec::{Autoscaling, Monitoring};
 
+use serde_json::{Value, json};
+
 use super::*;
 
 fn fields(spec: &MemcachedSpec) -> Vec<String> {
@@ -52,4 +54,29 @@ fn scaling_by_cpu_needs_a_request_on_every_container() {
         ..autoscaled()
     };
     assert_eq!(fields(&with_both), [""; 0]);
+}
+
+fn fields_of(autoscaling: &Value, has_exporter: bool) -> Vec<String> {
+    let mut autoscaling = autoscaling.clone();
+    autoscaling["enabled"] = json!(true);
+    autoscaling["maxReplicas"] = json!(3);
+    let resources = json!({"requests": {"cpu": "100m"}});
+    let monitoring = json!({"enabled": has_exporter, "exporterResources": resources});
+    let spec = json!({"autoscaling": autoscaling, "monitoring": monitoring, "resources": resources});
+    fields(&serde_json::from_value(spec).unwrap())
+}
+
+#[test]
+fn the_exporter_is_a_container_only_where_there_is_monitoring() {
+    let exporter = json!({"metrics": [{"type": "ContainerResource", "containerResource": {
+        "name": "cpu", "container": "exporter", "target": {"type": "Utilization", "averageUtilization": 1},
+    }}]});
+    assert_eq!(fields_of(&exporter, true), [""; 0]);
+    assert_eq!(fields_of(&exporter, false), ["spec.autoscaling.metrics[0].containerResource.container"]);
+}
+
+#[test]
+fn behaviour_is_within_bounds() {
+    let down = json!({"behavior": {"scaleDown": {"selectPolicy": "Most"}}});
+    assert_eq!(fields_of(&down, false), ["spec.autoscaling.behavior.scaleDown.selectPolicy"]);
 }

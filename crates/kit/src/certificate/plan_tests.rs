@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::plan::{BACKDATE, Facts, Signer, Step, plan};
+use super::plan::{BACKDATE, CertificateState, RenewalStep, Signer, plan};
 use super::trust::Trust;
 use super::{DAY, Material, Times, Validity};
 
@@ -23,9 +23,9 @@ fn issued(at: Timestamp, lifetime: Duration) -> Validity {
 }
 
 /// What there is right after the beginning.
-fn fresh() -> Facts {
+fn fresh() -> CertificateState {
     let times = Times::default();
-    Facts {
+    CertificateState {
         authority: issued(start(), times.authority),
         serving: issued(start(), times.serving),
         signer: Signer::Authority,
@@ -35,53 +35,53 @@ fn fresh() -> Facts {
     }
 }
 
-fn at(now: Timestamp, facts: Facts) -> Step {
-    plan(now, &facts, &Times::default())
+fn at(now: Timestamp, certificates: CertificateState) -> RenewalStep {
+    plan(now, &certificates, &Times::default())
 }
 
 #[test]
 fn a_serving_certificate_is_renewed_after_two_thirds_of_its_life() {
-    assert_eq!(at(start(), fresh()), Step::Wait(after(60)));
-    assert_eq!(at(after(59), fresh()), Step::Wait(after(60)));
-    assert_eq!(at(after(60), fresh()), Step::RenewServing);
-    assert_eq!(at(after(400), fresh()), Step::RenewServing, "also when it is late");
-    assert_eq!(at(start(), Facts { has_names: false, ..fresh() }), Step::RenewServing);
+    assert_eq!(at(start(), fresh()), RenewalStep::Wait(after(60)));
+    assert_eq!(at(after(59), fresh()), RenewalStep::Wait(after(60)));
+    assert_eq!(at(after(60), fresh()), RenewalStep::RenewServing);
+    assert_eq!(at(after(400), fresh()), RenewalStep::RenewServing, "also when it is late");
+    assert_eq!(at(start(), CertificateState { has_names: false, ..fresh() }), RenewalStep::RenewServing);
 }
 
 #[test]
 fn an_authority_is_followed_by_another_after_two_thirds_of_its_life() {
-    let young = Facts { serving: issued(after(2430), 90 * DAY), ..fresh() };
-    assert_eq!(at(after(2431), young), Step::Wait(after(2434) + 16 * DAY / 24));
-    assert_eq!(at(after(2435), young), Step::RenewAuthority);
+    let young = CertificateState { serving: issued(after(2430), 90 * DAY), ..fresh() };
+    assert_eq!(at(after(2431), young), RenewalStep::Wait(after(2434) + 16 * DAY / 24));
+    assert_eq!(at(after(2435), young), RenewalStep::RenewAuthority);
 }
 
 #[test]
 fn a_new_authority_signs_only_once_everybody_trusts_it() {
-    let waiting = Facts { signer: Signer::Previous(0), has_previous: true, published: None, ..fresh() };
-    assert_eq!(at(after(1), waiting), Step::Wait(after(90)));
-    let published = Facts { published: Some(after(1)), ..waiting };
+    let waiting = CertificateState { signer: Signer::Previous(0), has_previous: true, published: None, ..fresh() };
+    assert_eq!(at(after(1), waiting), RenewalStep::Wait(after(90)));
+    let published = CertificateState { published: Some(after(1)), ..waiting };
     let settled = after(1) + Duration::from_secs(60);
-    assert_eq!(at(after(1), published), Step::Wait(settled));
-    assert_eq!(at(settled, published), Step::RenewServing);
-    assert_eq!(at(after(90), waiting), Step::RenewServing, "an expired certificate is not worth waiting");
+    assert_eq!(at(after(1), published), RenewalStep::Wait(settled));
+    assert_eq!(at(settled, published), RenewalStep::RenewServing);
+    assert_eq!(at(after(90), waiting), RenewalStep::RenewServing, "an expired certificate is not worth waiting");
 }
 
 #[test]
 fn an_old_authority_goes_after_the_overlap_and_not_before_trust_has_settled() {
-    let overlapping = Facts { has_previous: true, ..fresh() };
-    assert_eq!(at(start(), overlapping), Step::Wait(after(1)));
-    assert_eq!(at(after(1), overlapping), Step::RetirePrevious);
-    let unpublished = Facts { published: None, ..overlapping };
-    assert_eq!(at(after(1), unpublished), Step::Wait(after(60)));
-    let late = Facts { published: Some(after(1)), ..overlapping };
-    assert_eq!(at(after(1), late), Step::Wait(after(1) + Duration::from_secs(60)));
+    let overlapping = CertificateState { has_previous: true, ..fresh() };
+    assert_eq!(at(start(), overlapping), RenewalStep::Wait(after(1)));
+    assert_eq!(at(after(1), overlapping), RenewalStep::RetirePrevious);
+    let unpublished = CertificateState { published: None, ..overlapping };
+    assert_eq!(at(after(1), unpublished), RenewalStep::Wait(after(60)));
+    let late = CertificateState { published: Some(after(1)), ..overlapping };
+    assert_eq!(at(after(1), late), RenewalStep::Wait(after(1) + Duration::from_secs(60)));
 }
 
 #[test]
 fn an_overlap_longer_than_certificates_live_ends_all_the_same() {
     let times = Times { overlap: 365 * DAY, ..Times::default() };
-    let overlapping = Facts { has_previous: true, ..fresh() };
-    assert_eq!(plan(after(60), &overlapping, &times), Step::RetirePrevious);
+    let overlapping = CertificateState { has_previous: true, ..fresh() };
+    assert_eq!(plan(after(60), &overlapping, &times), RenewalStep::RetirePrevious);
 }
 
 /// One leader, replicas that follow it, and API servers that learn of everything late.
@@ -94,7 +94,7 @@ struct Fleet {
     /// The bundles that were written, and when.
     bundles: Vec<(String, Timestamp)>,
     trust: Trust,
-    steps: Vec<Step>,
+    steps: Vec<RenewalStep>,
 }
 
 impl Fleet {
@@ -122,12 +122,12 @@ impl Fleet {
         let trusted = material.trusted().map(|authority| &authority.der);
         self.trust.observe(self.now, trusted, |authority| known.iter().any(|one| one.der == *authority));
         let names = NAMES.map(str::to_owned);
-        let step = plan(self.now, &material.facts(&names, self.trust.published(&material)), &self.times);
+        let step = plan(self.now, &material.certificates(&names, self.trust.published(&material)), &self.times);
         let new = match step {
-            Step::Wait(until) => return until,
-            Step::RenewAuthority => material.with_new_authority(&self.times, self.now).unwrap(),
-            Step::RenewServing => material.with_new_serving(&names, &self.times, self.now).unwrap(),
-            Step::RetirePrevious => material.without_previous(),
+            RenewalStep::Wait(until) => return until,
+            RenewalStep::RenewAuthority => material.with_new_authority(&self.times, self.now).unwrap(),
+            RenewalStep::RenewServing => material.with_new_serving(&names, &self.times, self.now).unwrap(),
+            RenewalStep::RetirePrevious => material.without_previous(),
         };
         self.steps.push(step);
         self.secret = (new, self.now);
@@ -172,10 +172,10 @@ impl Fleet {
 fn over_decades_no_call_is_refused() {
     let mut fleet = Fleet::new(Times::default());
     fleet.run(after(25 * 365));
-    let count = |wanted: Step| fleet.steps.iter().filter(|step| **step == wanted).count();
-    assert_eq!(count(Step::RenewAuthority), 3);
-    assert_eq!(count(Step::RetirePrevious), 3);
-    assert!((150..170).contains(&count(Step::RenewServing)), "{}", count(Step::RenewServing));
+    let count = |wanted: RenewalStep| fleet.steps.iter().filter(|step| **step == wanted).count();
+    assert_eq!(count(RenewalStep::RenewAuthority), 3);
+    assert_eq!(count(RenewalStep::RetirePrevious), 3);
+    assert!((150..170).contains(&count(RenewalStep::RenewServing)), "{}", count(RenewalStep::RenewServing));
     assert!(fleet.bundles.len() == 7, "only a change of authorities is published: {}", fleet.bundles.len());
 }
 
@@ -188,7 +188,11 @@ fn no_call_is_refused_with_any_times() {
         let times = Times { serving, authority, settle, overlap, ..Times::default() };
         let mut fleet = Fleet::new(times);
         fleet.run(start() + 6 * authority);
-        assert!(fleet.steps.iter().filter(|step| **step == Step::RenewAuthority).count() >= 5, "{:?}", fleet.steps);
+        assert!(
+            fleet.steps.iter().filter(|step| **step == RenewalStep::RenewAuthority).count() >= 5,
+            "{:?}",
+            fleet.steps
+        );
         assert!(fleet.secret.0.trusted().count() <= 3, "authorities are forgotten again");
     }
 }

@@ -5,7 +5,7 @@ use k8s_openapi::api::networking::v1::{
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::meta::{metadata, selector};
+use super::metadata::{metadata, selector};
 use super::service::ports;
 use crate::memcached::validate::Validated;
 use operator_model::range::Range;

@@ -1,73 +1,31 @@
-//! The parts of a declaration that shape pods: what was said, and what was meant where nothing was said.
-//!
-//! Defaults are kept apart from what people say: another version of the operator may have others, and a webhook
-//! may write them down. Neither is a change of the declaration.
-
-use std::collections::BTreeMap;
+//! The fields of the spec that decide about pods: a change of one of them, and of nothing else, makes new pods.
 
 use memcached_api::memcached::spec::{
     AntiAffinityPreset, HighAvailability, MemcachedSpec, Monitoring, Security, Server,
 };
-use serde::{Deserialize, Serialize};
+use operator_model::image;
+use operator_model::template::PodFields;
 use serde_json::{Value, json};
 
 use crate::memcached::validate::Validated;
-use operator_model::image;
 
-/// What shapes the pods of a cache, field by field.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Shape {
-    /// What the declaration says.
-    said: BTreeMap<String, Value>,
-    /// The defaults of that time.
-    meant: BTreeMap<String, Value>,
+/// What a spec declares about pods, with today's defaults for the rest.
+pub fn pod_fields(cache: &Validated) -> PodFields {
+    PodFields::new(declared(cache), defaults(cache))
 }
 
-impl Shape {
-    /// The shape of a declaration, with today's defaults.
-    pub fn of(cache: &Validated) -> Self {
-        let said = said(cache).into_iter().filter(|(_, value)| !is_empty(value));
-        Self { said: said.map(|(name, value)| (name.to_owned(), value)).collect(), meant: defaults(cache) }
-    }
-
-    /// Whether a declaration still says what this one said.
-    pub fn is_same(&self, now: &Self) -> bool {
-        self.said.keys().chain(now.said.keys()).all(|name| {
-            match (self.said.get(name), now.said.get(name)) {
-                // A default was written down.
-                (None, Some(now)) => self.meant.get(name) == Some(now),
-                // What was said is today's default.
-                (Some(then), None) => now.meant.get(name) == Some(then),
-                (then, now) => then == now,
-            }
-        })
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
-    }
-}
-
-fn defaults(cache: &Validated) -> BTreeMap<String, Value> {
+fn defaults(cache: &Validated) -> Vec<(&'static str, Value)> {
     let settings = &cache.settings;
-    let mut defaults = BTreeMap::from([
-        ("image".to_owned(), json!(settings.image)),
-        ("monitoring.exporterImage".to_owned(), json!(settings.exporter_image)),
-    ]);
-    let server = server_fields(&Server::default());
-    defaults.extend(server.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let mut defaults = server_fields(&Server::default());
+    defaults.push(("image", json!(settings.image)));
+    defaults.push(("monitoring.exporterImage", json!(settings.exporter_image)));
     if cache.spec.high_availability.is_some() {
-        defaults.insert("highAvailability.antiAffinityPreset".into(), json!(AntiAffinityPreset::default()));
+        defaults.push(("highAvailability.antiAffinityPreset", json!(AntiAffinityPreset::default())));
     }
     // One field for all containers: it has a default where their images agree on one.
     let policy = image::default_pull_policy(&cache.image);
     if cache.exporter_image().is_none_or(|exporter| image::default_pull_policy(exporter) == policy) {
-        defaults.insert("imagePullPolicy".into(), json!(policy));
+        defaults.push(("imagePullPolicy", json!(policy)));
     }
     defaults
 }
@@ -84,17 +42,18 @@ fn server_fields(server: &Server) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Every field that shapes pods. Named one by one, so that a new field has to be thought about here.
-fn said(cache: &Validated) -> Vec<(&'static str, Value)> {
+/// Every declared field, one by one and without `..`: a new field does not compile until it is said here whether it makes
+/// new pods.
+fn declared(cache: &Validated) -> Vec<(&'static str, Value)> {
     let MemcachedSpec {
-        // These shape no pods.
+        // These make no new pods.
         replicas: _,
         autoscaling: _,
         service: _,
         workload: _,
         paused: _,
         warm_restart: _,
-        // These are in `knobs`.
+        // These are in `pod_spec_fields`.
         node_selector: _,
         tolerations: _,
         affinity: _,
@@ -117,20 +76,20 @@ fn said(cache: &Validated) -> Vec<(&'static str, Value)> {
         security,
     } = &cache.spec;
     let is_named = version.is_some() || image.as_ref().is_some_and(|image| !image.is_empty());
-    let mut said = knobs(&cache.spec);
-    said.extend([
+    let mut declared = pod_spec_fields(&cache.spec);
+    declared.extend([
         ("image", json!(is_named.then_some(&cache.image))),
         ("resources", json!(resources)),
         ("extstore", json!(extstore)),
     ]);
-    said.extend(memcached.iter().flat_map(server_fields));
-    said.extend(high_availability.iter().flat_map(availability_fields));
-    said.extend(monitoring.iter().flat_map(monitoring_fields));
-    said.extend(security.iter().flat_map(|security| security_fields(cache, security)));
-    said
+    declared.extend(memcached.iter().flat_map(server_fields));
+    declared.extend(high_availability.iter().flat_map(availability_fields));
+    declared.extend(monitoring.iter().flat_map(monitoring_fields));
+    declared.extend(security.iter().flat_map(|security| security_fields(cache, security)));
+    declared
 }
 
-fn knobs(spec: &MemcachedSpec) -> Vec<(&'static str, Value)> {
+fn pod_spec_fields(spec: &MemcachedSpec) -> Vec<(&'static str, Value)> {
     vec![
         ("nodeSelector", json!(spec.node_selector)),
         ("tolerations", json!(spec.tolerations)),
@@ -194,38 +153,37 @@ mod tests {
     use crate::memcached::fixture::validated;
     use crate::memcached::settings::DEFAULT_IMAGE;
 
-    fn shape(change: impl FnOnce(&mut MemcachedSpec)) -> Shape {
-        Shape::of(&validated(change))
+    fn fields(change: impl FnOnce(&mut MemcachedSpec)) -> PodFields {
+        pod_fields(&validated(change))
     }
 
     #[test]
     fn writing_down_a_default_says_nothing_new() {
-        let silent = shape(|_| {});
-        let explicit = shape(|spec| {
+        let silent = fields(|_| {});
+        let explicit = fields(|spec| {
             spec.image = Some(DEFAULT_IMAGE.into());
             spec.memcached = Some(Server::default());
             spec.image_pull_policy = Some("IfNotPresent".into());
         });
         assert!(silent.is_same(&explicit) && explicit.is_same(&silent));
-        assert!(!silent.is_same(&shape(|spec| spec.memcached = Some(Server { threads: 8, ..Server::default() }))));
+        assert!(!silent.is_same(&fields(|spec| spec.memcached = Some(Server { threads: 8, ..Server::default() }))));
     }
 
     #[test]
     fn another_default_of_another_version_says_nothing_new() {
-        let silent = shape(|_| {});
-        let mut older = silent.clone();
-        older.meant.insert("image".into(), json!("memcached:1.5"));
-        older.meant.insert("memcached.threads".into(), json!(2));
+        let silent = fields(|_| {});
+        let older = json!({"image": "memcached:1.5", "memcached.threads": 2});
+        let older: PodFields = serde_json::from_value(json!({"said": {}, "meant": older})).unwrap();
         assert!(older.is_same(&silent), "nothing was said then, nothing is said now");
-        let written_down = shape(|spec| spec.image = Some("memcached:1.5".into()));
+        let written_down = fields(|spec| spec.image = Some("memcached:1.5".into()));
         assert!(older.is_same(&written_down), "the default of that time, written down by a webhook of that time");
-        let other = shape(|spec| spec.image = Some("memcached:1.4".into()));
+        let other = fields(|spec| spec.image = Some("memcached:1.4".into()));
         assert!(!older.is_same(&other));
     }
 
     #[test]
     fn taking_back_what_was_said_is_a_change_unless_it_is_the_default() {
-        let said = shape(|spec| spec.memcached = Some(Server { threads: 8, ..Server::default() }));
-        assert!(!said.is_same(&shape(|_| {})));
+        let said = fields(|spec| spec.memcached = Some(Server { threads: 8, ..Server::default() }));
+        assert!(!said.is_same(&fields(|_| {})));
     }
 }

@@ -1,10 +1,12 @@
-//! Who decides how many servers there are, and by what.
+//! Who decides how many servers there are, and by what; metrics and behaviour as a HorizontalPodAutoscaler takes them.
 
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec};
-use operator_model::autoscaling::{is_cpu_utilization, is_cpu_utilization_of, is_memory};
+use operator_model::autoscaling::{
+    check_behavior, check_metrics, is_cpu_utilization, is_cpu_utilization_of, is_memory,
+};
 use operator_model::pod::resources::requests_cpu;
-use operator_model::violation::Violation;
+use operator_model::violation::{FieldErrors, Violation};
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -27,7 +29,18 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     if warm && autoscaling.metrics.iter().any(is_memory) {
         refuse(&rule::WARM_MEMORY, &[]);
     }
+    check_autoscaler(spec, autoscaling, &mut violations);
     violations
+}
+
+fn check_autoscaler(spec: &MemcachedSpec, autoscaling: &Autoscaling, violations: &mut Vec<Violation>) {
+    let has_exporter = spec.monitoring.as_ref().is_some_and(|monitoring| monitoring.enabled);
+    let containers: &[&str] = if has_exporter { &["memcached", "exporter"] } else { &["memcached"] };
+    let mut errors = FieldErrors::at("spec.autoscaling", violations);
+    check_metrics(&mut errors.field("metrics"), &autoscaling.metrics, containers);
+    if let Some(behavior) = &autoscaling.behavior {
+        check_behavior(&mut errors.field("behavior"), behavior);
+    }
 }
 
 /// Containers without a request for the CPU that the autoscaler compares with.
@@ -47,5 +60,5 @@ fn missing_requests(spec: &MemcachedSpec, autoscaling: &Autoscaling) -> Vec<&'st
 }
 
 #[cfg(test)]
-#[path = "scale_tests.rs"]
+#[path = "autoscaling_tests.rs"]
 mod tests;

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::PodAffinityTerm;
 use memcached_api::memcached::spec::AntiAffinityPreset;
 use operator_model::selector::selects;
 
-use super::meta::workload_labels;
+use super::metadata::workload_labels;
 use crate::memcached::validate::Validated;
 
 /// Whether pods of a cache must keep off each other: by our preset, or by an affinity of the user's own.

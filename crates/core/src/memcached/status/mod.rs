@@ -3,9 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
-use memcached_api::memcached::MemcachedStatus;
-use memcached_api::memcached::reason;
-use memcached_api::{condition, label};
+use memcached_api::label;
+use memcached_api::memcached::{MemcachedStatus, condition, reason};
 use operator_model::condition::Assessment;
 use operator_model::image;
 use operator_model::problem::Problem;

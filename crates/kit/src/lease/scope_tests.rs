@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::ScopeStatus;
-use super::world_test::{Candidate, Server, pass};
+use super::world_tests::{Candidate, Server, pass};
 
 fn candidates<const N: usize>(of: [(&str, &str, &[&str]); N]) -> [Candidate; N] {
     let clock = Instant::now();

@@ -3,7 +3,7 @@
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::meta::{metadata, selector};
+use super::metadata::{metadata, selector};
 use crate::memcached::validate::Validated;
 
 pub fn build_budget(cache: &Validated) -> Option<PodDisruptionBudget> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::meta::{labels, owner};
+use super::metadata::{labels, owner};
 use crate::memcached::validate::Validated;
 
 pub fn build_service_monitor(cache: &Validated) -> Option<Value> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 
-use super::{LeaseConfig, Mark, MarkKeys, Scope, ScopeElector, ScopeStatus, ScopeStep, Step};
+use super::{ElectionStep, LeaseConfig, Mark, MarkKeys, Scope, ScopeElector, ScopeStatus, ScopeStep};
 
 /// The Leases of one name, by namespace; every write needs the current resourceVersion.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Server {
 
 /// What a request brought.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum Response {
     Read(Option<Lease>),
     List(Vec<Lease>),
     Written(Lease),
@@ -87,35 +87,37 @@ impl Candidate {
     }
 
     /// What the server makes of a step.
-    pub fn carry_out(&self, step: &ScopeStep, server: &mut Server) -> Answer {
-        let written = |lease: Option<Lease>| lease.map_or(Answer::Refused, Answer::Written);
+    pub fn carry_out(&self, step: &ScopeStep, server: &mut Server) -> Response {
+        let written = |lease: Option<Lease>| lease.map_or(Response::Refused, Response::Written);
         match step {
-            ScopeStep::Sleep(_) => Answer::Refused,
-            ScopeStep::List => Answer::List(server.leases.values().cloned().collect()),
-            ScopeStep::Own(number, Step::Read | Step::Sleep(_)) => {
-                Answer::Read(server.leases.get(self.elector.namespace(*number)).cloned())
+            ScopeStep::Sleep(_) => Response::Refused,
+            ScopeStep::List => Response::List(server.leases.values().cloned().collect()),
+            ScopeStep::Own(number, ElectionStep::Read | ElectionStep::Sleep(_)) => {
+                Response::Read(server.leases.get(self.elector.namespace(*number)).cloned())
             }
-            ScopeStep::Own(_, Step::Create(lease) | Step::Replace(lease))
+            ScopeStep::Own(_, ElectionStep::Create(lease) | ElectionStep::Replace(lease))
             | ScopeStep::GiveBack(_, lease)
             | ScopeStep::Rival(lease) => written(server.write(lease.clone())),
         }
     }
 
     /// Takes the answer in; none was lost on its way.
-    pub fn take_in(&mut self, step: ScopeStep, sent: Instant, answer: Option<Answer>) {
+    pub fn take_in(&mut self, step: ScopeStep, sent: Instant, answer: Option<Response>) {
         let now = self.clock;
         match (step, answer) {
-            (ScopeStep::Own(number, _), Some(Answer::Read(lease))) => self.elector.observed(number, now, lease),
-            (ScopeStep::Own(number, _), Some(Answer::Written(lease))) => self.elector.written(number, sent, now, lease),
-            (ScopeStep::GiveBack(number, _), Some(Answer::Written(lease))) => {
+            (ScopeStep::Own(number, _), Some(Response::Read(lease))) => self.elector.observed(number, now, lease),
+            (ScopeStep::Own(number, _), Some(Response::Written(lease))) => {
+                self.elector.written(number, sent, now, lease);
+            }
+            (ScopeStep::GiveBack(number, _), Some(Response::Written(lease))) => {
                 self.elector.given_back(number, now, lease);
             }
             (ScopeStep::Own(number, _) | ScopeStep::GiveBack(number, _), Some(_)) => self.elector.refused(number, now),
             (ScopeStep::Own(number, _) | ScopeStep::GiveBack(number, _), None) => {
                 self.elector.failed(number, now, "no answer");
             }
-            (ScopeStep::List, Some(Answer::List(leases))) => self.elector.listed(sent, now, leases),
-            (ScopeStep::Rival(_), Some(Answer::Written(lease))) => self.elector.rival_written(now, lease),
+            (ScopeStep::List, Some(Response::List(leases))) => self.elector.listed(sent, now, leases),
+            (ScopeStep::Rival(_), Some(Response::Written(lease))) => self.elector.rival_written(now, lease),
             (ScopeStep::Rival(_), Some(_)) => self.elector.rival_refused(),
             (ScopeStep::List | ScopeStep::Rival(_), _) => self.elector.rivals_failed(now, "no answer"),
             (ScopeStep::Sleep(_), _) => {}

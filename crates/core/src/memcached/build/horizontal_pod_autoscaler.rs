@@ -5,7 +5,7 @@ use k8s_openapi::api::autoscaling::v2::{
     HorizontalPodAutoscalerSpec, MetricSpec, MetricTarget, ResourceMetricSource,
 };
 
-use super::meta::metadata;
+use super::metadata::metadata;
 use crate::memcached::validate::{Scale, Validated};
 
 pub fn build_autoscaler(cache: &Validated) -> Option<HorizontalPodAutoscaler> {

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::ScopeStep;
-use super::world_test::{Answer, Candidate, Server};
+use super::world_tests::{Candidate, Response, Server};
 
 /// Scopes that meet in all ways: two that share `b`, two for everything, one in the home of another, two replicas.
 const CAST: [(&str, &[&str]); 7] = [
@@ -24,7 +24,7 @@ struct Request {
     sent: Instant,
     arrives: Instant,
     answered: Instant,
-    answer: Option<Answer>,
+    answer: Option<Response>,
     is_lost: bool,
 }
 

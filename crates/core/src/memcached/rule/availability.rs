@@ -59,5 +59,5 @@ fn check_shutdown(availability: &HighAvailability) -> Option<Violation> {
 }
 
 #[cfg(test)]
-#[path = "budget_tests.rs"]
+#[path = "availability_tests.rs"]
 mod tests;

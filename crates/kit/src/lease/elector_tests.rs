@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::{Elector, LeaseConfig, Step};
+use super::{ElectionStep, Elector, LeaseConfig};
 
 /// A candidate with a clock of its own, and an API server that it alone uses.
 struct Candidate {
@@ -26,7 +26,7 @@ impl Candidate {
         self.wall += Duration::from_secs(seconds);
     }
 
-    fn next(&mut self) -> Step {
+    fn next(&mut self) -> ElectionStep {
         self.elector.next(self.clock, self.wall)
     }
 
@@ -37,9 +37,9 @@ impl Candidate {
     /// Carries out one step on the server; `false` when there was nothing to do.
     fn act(&mut self, server: &mut Server) -> bool {
         match self.next() {
-            Step::Sleep(_) => return false,
-            Step::Read => self.elector.observed(self.clock, server.lease.clone()),
-            Step::Create(lease) | Step::Replace(lease) => match server.write(lease) {
+            ElectionStep::Sleep(_) => return false,
+            ElectionStep::Read => self.elector.observed(self.clock, server.lease.clone()),
+            ElectionStep::Create(lease) | ElectionStep::Replace(lease) => match server.write(lease) {
                 Some(lease) => self.elector.written(self.clock, lease),
                 None => self.elector.refused(self.clock),
             },
@@ -95,13 +95,13 @@ fn leader_and_follower() -> (Candidate, Candidate, Server) {
 fn an_absent_lease_is_created_and_led() {
     let mut candidate = Candidate::new("one");
     let mut server = Server::default();
-    assert_eq!(candidate.next(), Step::Read);
+    assert_eq!(candidate.next(), ElectionStep::Read);
     candidate.settle(&mut server);
     assert!(candidate.leads());
     let spec = server.spec();
     assert_eq!(spec.holder_identity.as_deref(), Some("one"));
     assert_eq!((spec.lease_duration_seconds, spec.lease_transitions), (Some(15), Some(0)));
-    assert_eq!(candidate.next(), Step::Sleep(Duration::from_secs(2)));
+    assert_eq!(candidate.next(), ElectionStep::Sleep(Duration::from_secs(2)));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_leader_that_returns_to_its_own_lease_takes_it_up_at_once() {
 fn leadership_counts_from_the_sending_of_the_write() {
     let mut candidate = Candidate::new("one");
     candidate.elector.observed(candidate.clock, None);
-    let Step::Create(lease) = candidate.next() else { panic!("the lease is absent") };
+    let ElectionStep::Create(lease) = candidate.next() else { panic!("the lease is absent") };
     let sent = candidate.clock;
     candidate.wait(4);
     candidate.elector.written(sent, lease);
@@ -257,7 +257,7 @@ fn a_write_whose_answer_got_lost_is_recognised() {
     let (_, mut follower, mut server) = leader_and_follower();
     follower.wait(15);
     assert!(follower.act(&mut server), "it reads");
-    let Step::Replace(lease) = follower.next() else { panic!("the lease has expired") };
+    let ElectionStep::Replace(lease) = follower.next() else { panic!("the lease has expired") };
     server.write(lease).unwrap();
     follower.elector.failed(follower.clock);
     assert!(!follower.leads());
@@ -330,7 +330,7 @@ fn times_survive_the_way_to_the_server_and_back() {
     let mut candidate = Candidate::new("one");
     candidate.wall = Timestamp::from_nanosecond(1_900_000_000_123_456_789).unwrap();
     candidate.elector.observed(candidate.clock, None);
-    let Step::Create(lease) = candidate.next() else { panic!("the lease is absent") };
+    let ElectionStep::Create(lease) = candidate.next() else { panic!("the lease is absent") };
     let sent: MicroTime = lease.spec.unwrap().acquire_time.unwrap();
     let back: MicroTime = serde_json::from_str(&serde_json::to_string(&sent).unwrap()).unwrap();
     assert_eq!(sent, back);
