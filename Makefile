@@ -88,6 +88,8 @@ checks: testbed ## Formatting, lints, generated files, packages, workflows, docu
 	@docs/check
 	@docs/sketch --check
 	$(CARGO) clippy --locked --workspace --all-targets --quiet -- --deny warnings
+	@for crate in $$(sed -n '/^.package/,/^$$/s/^name = "\(.*\)"/\1/p' crates/*/Cargo.toml); do \
+		$(CARGO) check --locked --quiet --package $$crate || { echo "$$crate does not compile alone: it lacks a dependency or a feature"; exit 1; }; done
 	@$(TESTBED) install --for book
 	@"$$($(TESTBED) path mdbook)" build docs --dest-dir $(CURDIR)/target/book
 	@monitoring/test "$$($(TESTBED) path promtool)"

@@ -31,7 +31,6 @@ pub fn outputs(repository: &Repository) -> Result<Vec<Output>> {
     let parts = [
         crd::outputs()?,
         rbac::outputs(repository)?,
-        sample::outputs(repository)?,
         chart::outputs(repository)?,
         install::outputs(repository)?,
         bundle::outputs(repository)?,

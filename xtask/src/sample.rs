@@ -1,26 +1,12 @@
-//! The samples, where kustomize and the bundle find them.
+//! The samples, as the bundle shows them.
 
 use serde_json::Value;
 
-use crate::NOTICE;
 use crate::error::Result;
 use crate::manifest;
-use crate::output::Output;
 use crate::repository::Repository;
 
 const DIRECTORY: &str = "samples";
-
-pub fn outputs(repository: &Repository) -> Result<Vec<Output>> {
-    let mut outputs = Vec::new();
-    let mut list = format!("{NOTICE}# kubectl apply -k config/samples\nresources:\n");
-    for file in repository.list(DIRECTORY, ".yaml")? {
-        let name = file.trim_start_matches("samples/");
-        outputs.push(Output::new(format!("config/samples/{name}"), format!("{NOTICE}{}", repository.read(&file)?)));
-        list.extend(["- ", name, "\n"]);
-    }
-    outputs.push(Output::new("config/samples/kustomization.yaml", list));
-    Ok(outputs)
-}
 
 /// The caches among the samples.
 pub fn caches(repository: &Repository) -> Result<Vec<Value>> {

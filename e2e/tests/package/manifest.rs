@@ -25,12 +25,6 @@ fn the_flat_file_is_what_kustomize_makes() {
     }
 }
 
-#[test]
-fn the_samples_are_what_kustomize_makes() {
-    let built = objects(&kustomize("config/samples"));
-    assert!(built.contains_key("Memcached /sessions"), "{:?}", built.keys());
-}
-
 /// Caches are served, and the operator comes with what people expect.
 async fn expect_a_working_operator(site: &Site) {
     site.rolled_out(SYSTEM, "memcached-operator").await;
