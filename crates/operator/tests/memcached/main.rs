@@ -8,6 +8,7 @@ mod change;
 mod contest;
 mod deletion;
 mod drift;
+mod fault;
 mod feature;
 mod harness;
 mod idle;

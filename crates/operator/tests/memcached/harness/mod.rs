@@ -3,17 +3,18 @@
 #![allow(dead_code, reason = "every test binary uses another part")]
 
 pub mod optional;
+pub mod proxy;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Weak};
 
 use kube::api::{Api, Patch, PatchParams};
 use memcached_api::Memcached;
 use serde_json::{Value, json};
+use tempfile::TempPath;
 use testbed::namespace::Namespace;
 use testbed::{ControlPlane, User, wait};
 use tokio::sync::Mutex;
@@ -126,7 +127,7 @@ impl Arena {
 /// The operator's process; killed with its guard, its log shown when a test fails.
 pub struct Operator {
     child: Child,
-    log: PathBuf,
+    log: TempPath,
 }
 
 impl Operator {
@@ -137,9 +138,16 @@ impl Operator {
 
     /// Another build of the operator, or one under another name.
     pub fn start_as(user: &User, program: &str, cluster: &ControlPlane, arguments: &[&str]) -> Self {
-        let kubeconfig = cluster.kubeconfig_as(user).unwrap();
-        let log = cluster.state().dir.join("logs").join(format!("operator-{}.log", rand()));
-        let file = File::create(&log).unwrap();
+        Self::run(program, &cluster.kubeconfig_as(user).unwrap(), arguments)
+    }
+
+    /// The operator with a way to the API server of its own.
+    pub fn start_by(kubeconfig: &Path, arguments: &[&str]) -> Self {
+        Self::run(env!("CARGO_BIN_EXE_memcached-operator"), kubeconfig, arguments)
+    }
+
+    fn run(program: &str, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        let (file, log) = tempfile::NamedTempFile::new().unwrap().into_parts();
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--", program])
@@ -178,10 +186,6 @@ fn off(flag: &str, arguments: &[&str]) -> Option<String> {
 fn without_webhooks(arguments: &[&str]) -> Option<&'static str> {
     let is_wanted = arguments.iter().any(|argument| argument.starts_with("--webhook"));
     (!is_wanted).then_some("--enable-webhooks=false")
-}
-
-fn rand() -> u128 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos()
 }
 
 impl Drop for Operator {
