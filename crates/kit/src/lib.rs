@@ -18,6 +18,7 @@ pub mod status;
 pub mod task;
 pub mod telemetry;
 pub mod watch;
+pub mod watched;
 pub mod webhook;
 
 /// How long a request may take. A write must be over before another process could lead: this is the lease's duration

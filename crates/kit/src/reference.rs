@@ -18,7 +18,7 @@ use crate::controller::Request;
 use crate::metrics::Metrics;
 use crate::task::Tasks;
 use crate::telemetry::Chain;
-use crate::watch::{Key, WatchHealth, WatchName, follow};
+use crate::watch::{Key, WatchFailure, WatchHealth, WatchName, follow};
 
 /// The values of a Secret.
 pub type SecretData = BTreeMap<String, Vec<u8>>;
@@ -147,6 +147,14 @@ impl Secrets {
         let name = WatchName { kind: "Secret", namespace: Some(key.0.clone()) };
         // One Secret that may not be watched is told on its object, and is no matter of readiness.
         let health = WatchHealth::new(Metrics::unregistered());
+        let (refused, refused_key) = (self.clone(), key.clone());
+        let failed = move |failure| {
+            if failure != WatchFailure::Other {
+                // What was known may be outdated by now: it is read again, and the refusal told on the object.
+                refused.observe(&refused_key, Presence::Unknown);
+            }
+            false
+        };
         let mut listed = Presence::Absent;
         let handle = move |event| {
             let now = match event {
@@ -164,7 +172,7 @@ impl Secrets {
             };
             self.observe(&key, now);
         };
-        follow(api, config, name, health, None::<fn(bool)>, handle).await;
+        follow(api, config, name, health, failed, handle).await;
     }
 
     fn observe(&self, key: &Key, now: Presence) {

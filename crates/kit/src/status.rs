@@ -85,8 +85,10 @@ async fn write<K: CustomResource>(applier: &Applier, object: &K, status: &impl S
     let written = tokio::time::timeout(REQUEST_TIMEOUT, api.patch_status(&name, &params, &document)).await;
     match written.map_err(|_| Error::Timeout)? {
         Ok(written) => Ok(Some(written)),
-        // Deleted, or another one by now: nothing to tell.
-        Err(error) if matches!(status_code(&error), Some(404 | 409)) => Ok(None),
+        // Deleted: nothing to tell.
+        Err(error) if status_code(&error) == Some(404) => Ok(None),
+        // Another one by now, or somebody was faster: the next reconcile finds out.
+        Err(error) if status_code(&error) == Some(409) => Err(Error::Conflict),
         Err(error) => Err(Error::Status(Box::new(error))),
     }
 }

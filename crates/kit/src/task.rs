@@ -7,6 +7,8 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::shutdown::Shutdown;
+
 /// Spawns tasks that have to run as long as the process does; clones are the same group.
 #[derive(Debug, Clone)]
 pub struct Tasks {
@@ -62,6 +64,16 @@ impl Tasks {
         abort
     }
 
+    /// Runs a task that ends by itself once the shutdown is requested; its end before that is a failure.
+    pub fn spawn_until(&self, name: &'static str, shutdown: Shutdown, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(name, async move {
+            task.await;
+            if shutdown.is_requested() {
+                std::future::pending::<()>().await;
+            }
+        });
+    }
+
     /// Ends all tasks of the group.
     pub fn cancel(&self) {
         self.cancelled.cancel();
@@ -95,6 +107,19 @@ mod tests {
         assert_eq!(failures.first().await, TaskEnded::Panicked("careless", "no such thing".into()));
         group.spawn("brief", async {});
         assert_eq!(failures.first().await, TaskEnded::Returned("brief"));
+    }
+
+    #[tokio::test]
+    async fn a_task_may_end_with_the_shutdown_but_not_before() {
+        let (group, mut failures) = tasks();
+        let (trigger, shutdown) = crate::shutdown::channel();
+        let token = shutdown.clone();
+        group.spawn_until("orderly", shutdown.clone(), async move { token.requested().await });
+        group.spawn_until("early", shutdown, async {});
+        assert_eq!(failures.first().await, TaskEnded::Returned("early"));
+        trigger.fire();
+        let more = tokio::time::timeout(std::time::Duration::from_millis(50), failures.first()).await;
+        assert!(more.is_err(), "{more:?}");
     }
 
     #[tokio::test]

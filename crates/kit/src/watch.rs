@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use kube::core::{ApiResource, GroupVersionKind};
@@ -29,26 +29,53 @@ pub fn api_resource(resource: ResourceType) -> ApiResource {
 /// Namespace and name.
 pub type Key = (String, String);
 
-/// The watches that fail now, and why; clones are the same list.
+/// A watch that fails is told of every [`LONGEST_PAUSE`]; one that is not any more has recovered without an event.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(90);
+
+/// All watches, and why some fail; clones are the same list.
 #[derive(Debug, Clone)]
 pub struct WatchHealth {
-    failing: Arc<Mutex<BTreeMap<String, String>>>,
+    watches: Arc<Mutex<BTreeMap<WatchName, Option<Failing>>>>,
     metrics: Metrics,
+}
+
+#[derive(Debug, Clone)]
+struct Failing {
+    why: String,
+    told: Instant,
 }
 
 impl WatchHealth {
     /// Nothing fails yet; failures are counted in `metrics`.
     pub fn new(metrics: Metrics) -> Self {
-        Self { failing: Arc::default(), metrics }
+        Self { watches: Arc::default(), metrics }
     }
 
-    /// Every watch that cannot be started, and why.
+    /// Every kind that cannot be watched anywhere, and why. A namespace that is refused while others are watched is
+    /// logged and counted, but it is no reason to take the whole operator, and its webhooks, out of service.
     pub fn check(&self) -> Result<(), String> {
-        let failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        if failing.is_empty() {
-            return Ok(());
+        self.check_at(Instant::now())
+    }
+
+    fn check_at(&self, now: Instant) -> Result<(), String> {
+        let watches = self.watches();
+        let is_failing = |failing: &&Failing| now.duration_since(failing.told) < FORGOTTEN_AFTER;
+        let mut kinds: BTreeMap<&str, Vec<Option<String>>> = BTreeMap::new();
+        for (watch, failing) in watches.iter() {
+            let why = failing.as_ref().filter(is_failing).map(|failing| format!("{watch}: {}", failing.why));
+            kinds.entry(watch.kind).or_default().push(why);
         }
-        Err(failing.iter().map(|(watch, why)| format!("{watch}: {why}")).collect::<Vec<_>>().join("; "))
+        let failing = kinds.into_values().filter_map(|whys| whys.into_iter().collect::<Option<Vec<String>>>());
+        let failing: Vec<String> = failing.flatten().collect();
+        if failing.is_empty() { Ok(()) } else { Err(failing.join("; ")) }
+    }
+
+    fn started(&self, watch: &WatchName) {
+        self.watches().entry(watch.clone()).or_default();
+    }
+
+    fn watches(&self) -> MutexGuard<'_, BTreeMap<WatchName, Option<Failing>>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The watch fails; one that was interrupted and goes on by itself is no failure yet.
@@ -59,23 +86,22 @@ impl WatchHealth {
             tracing::debug!(%watch, error = text, "watch interrupted");
             return;
         }
-        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = failing.insert(watch.to_string(), text.clone());
-        if before.as_deref() != Some(&text) {
+        let now = Failing { why: text.clone(), told: Instant::now() };
+        let before = self.watches().insert(watch.clone(), Some(now)).flatten();
+        if before.is_none_or(|before| before.why != text) {
             tracing::warn!(%watch, error = text, "watch failed; objects of this kind are not seen until it works");
         }
     }
 
     fn recovered(&self, watch: &WatchName) {
-        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        if failing.remove(&watch.to_string()).is_some() {
+        if self.watches().insert(watch.clone(), None).flatten().is_some() {
             tracing::info!(%watch, "watch works again");
         }
     }
 }
 
 /// What a watch is on, for people.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchName {
     /// The kind.
     pub kind: &'static str,
@@ -92,18 +118,30 @@ impl std::fmt::Display for WatchName {
     }
 }
 
-/// Follows a watch for ever. `handle` gets every event; `missing` is told whether the cluster lacks the kind, if that
-/// is allowed.
+/// Why a watch cannot be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchFailure {
+    /// The cluster lacks the kind.
+    MissingKind,
+    /// The operator may not list it.
+    Forbidden,
+    /// Anything else, which may pass.
+    Other,
+}
+
+/// Follows a watch for ever. `handle` gets every event. `failed` gets every failure, and says whether it is expected:
+/// a kind that the cluster may lack is asked for now and then.
 pub async fn follow<K>(
     api: Api<K>,
     config: watcher::Config,
     name: WatchName,
     health: WatchHealth,
-    missing: Option<impl Fn(bool)>,
+    failed: impl Fn(WatchFailure) -> bool,
     mut handle: impl FnMut(Event<K>),
 ) where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
+    health.started(&name);
     let mut events = std::pin::pin!(watcher(api, config));
     let mut pause = FIRST_PAUSE;
     while let Some(event) = events.next().await {
@@ -113,18 +151,12 @@ pub async fn follow<K>(
                 if !matches!(event, Event::Init) {
                     pause = FIRST_PAUSE;
                     health.recovered(&name);
-                    if let Some(missing) = &missing {
-                        missing(false);
-                    }
                 }
                 handle(event);
             }
             Err(error) => {
-                let is_missing = missing.is_some() && is_missing_kind(&error);
-                if let Some(missing) = &missing {
-                    missing(is_missing);
-                }
-                if is_missing {
+                if failed(failure(&error)) {
+                    health.recovered(&name);
                     tokio::time::sleep(MISSING_KIND_INTERVAL).await;
                     continue;
                 }
@@ -141,12 +173,53 @@ fn is_refused(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::InitialListFailed(_) | watcher::Error::WatchStartFailed(_))
 }
 
-fn is_missing_kind(error: &watcher::Error) -> bool {
-    match error {
+fn failure(error: &watcher::Error) -> WatchFailure {
+    let code = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code == 404,
-        _ => false,
+        | watcher::Error::WatchError(status) => status.code,
+        _ => 0,
+    };
+    match code {
+        404 => WatchFailure::MissingKind,
+        403 => WatchFailure::Forbidden,
+        _ => WatchFailure::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused() -> watcher::Error {
+        watcher::Error::InitialListFailed(kube::Error::Api(kube::core::Status::failure("no", "Forbidden").boxed()))
+    }
+
+    fn name(kind: &'static str, namespace: &str) -> WatchName {
+        WatchName { kind, namespace: Some(namespace.into()) }
+    }
+
+    #[test]
+    fn a_kind_that_is_watched_in_another_namespace_does_not_fail_readiness() {
+        let health = WatchHealth::new(Metrics::unregistered());
+        for watch in [name("Pod", "a"), name("Pod", "b"), name("Service", "a")] {
+            health.started(&watch);
+        }
+        health.failed(&name("Pod", "a"), &refused());
+        assert_eq!(health.check(), Ok(()));
+        health.failed(&name("Pod", "b"), &refused());
+        assert!(health.check().unwrap_err().contains("watch on Pod in b"));
+        health.recovered(&name("Pod", "b"));
+        assert_eq!(health.check(), Ok(()));
+    }
+
+    // A watch that is started again where it was interrupted tells nothing until something changes.
+    #[test]
+    fn a_failure_that_is_not_told_again_is_over() {
+        let health = WatchHealth::new(Metrics::unregistered());
+        health.failed(&name("Pod", "a"), &refused());
+        assert!(health.check().is_err());
+        assert_eq!(health.check_at(Instant::now() + FORGOTTEN_AFTER), Ok(()));
     }
 }

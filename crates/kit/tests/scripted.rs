@@ -132,6 +132,15 @@ async fn an_apply_is_tried_once_and_not_when_nothing_differs() {
 async fn an_object_with_another_owner_gets_no_write() {
     let mut theirs = object("other", "5", &json!([]));
     theirs["metadata"]["ownerReferences"][0]["uid"] = json!("8");
+    theirs["metadata"]["ownerReferences"][0]["name"] = json!("b");
     let error = apply(vec![Step("GET", Some((200, theirs)))]).await.unwrap_err();
-    assert_eq!((error.reason(), error.class()), ("NameTaken", Some(Class::Wait)));
+    assert_eq!((error.reason(), error.class(), error.is_transient()), ("NameTaken", Some(Class::Wait), false));
+}
+
+#[tokio::test]
+async fn a_child_of_a_deleted_object_of_this_name_is_waited_for_in_silence() {
+    let mut left = object("other", "5", &json!([]));
+    left["metadata"]["ownerReferences"][0]["uid"] = json!("8");
+    let error = apply(vec![Step("GET", Some((200, left)))]).await.unwrap_err();
+    assert_eq!((error.class(), error.is_transient()), (Some(Class::Retry), true), "{error}");
 }

@@ -10,6 +10,8 @@ pub enum Ownership {
     Ours,
     /// Nobody controls it, and it carries our labels: an orphan of a predecessor.
     Orphan,
+    /// A deleted object of the owner's kind and name controls it: garbage collection has yet to come.
+    Departed,
     /// Somebody else's; the words say whose.
     NotOwned(String),
 }
@@ -19,6 +21,7 @@ pub fn ownership(object: &DynamicObject, owner: &OwnerReference, labels: &[(&str
     let controller = object.owner_references().iter().find(|reference| reference.controller == Some(true));
     match controller {
         Some(controller) if controller.uid == owner.uid => Ownership::Ours,
+        Some(controller) if (&controller.kind, &controller.name) == (&owner.kind, &owner.name) => Ownership::Departed,
         Some(controller) => Ownership::NotOwned(format!("it belongs to {} {:?}", controller.kind, controller.name)),
         None => {
             let carries = |(key, value): &(&str, &str)| object.labels().get(*key).is_some_and(|v| v == value);
@@ -55,6 +58,8 @@ mod tests {
         assert_eq!(ownership(&object(Some("1")), &owner("1"), &[]), Ownership::Ours);
         let other = ownership(&object(Some("2")), &owner("1"), &[("who", "us")]);
         assert_eq!(other, Ownership::NotOwned("it belongs to Thing \"b\"".into()));
+        let anew = OwnerReference { name: "b".into(), ..owner("1") };
+        assert_eq!(ownership(&object(Some("2")), &anew, &[]), Ownership::Departed, "a new object of that name");
     }
 
     #[test]

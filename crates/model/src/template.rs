@@ -101,7 +101,9 @@ impl<I: TemplateInputs> KeptTemplate<I> {
     /// The revision that keeps it, the next one of these. A revision's data cannot be changed, so every content has a
     /// name of its own: the given one with a hash.
     pub fn to_revision(&self, metadata: ObjectMeta, revisions: &[ControllerRevision]) -> ControllerRevision {
-        let revision = revisions.iter().map(|revision| revision.revision).max().map_or(1, |latest| latest + 1);
+        let latest = revisions.iter().map(|revision| revision.revision).max().unwrap_or(0);
+        // Revisions can be written by others: no number of theirs overflows ours.
+        let revision = latest.saturating_add(1);
         let data = serde_json::to_value(self).unwrap_or(Value::Null);
         let hash = Sha256::new().chain_update(data.to_string()).chain_update(revision.to_le_bytes()).finalize();
         let suffix: String = hash.iter().take(5).map(|byte| format!("{byte:02x}")).collect();

@@ -15,10 +15,12 @@ impl TemplateInputs for Inputs {
     }
 
     fn refresh(kept: &mut KeptTemplate<Self>, now: &Self) -> bool {
-        let is_changed = kept.inputs.token != now.token;
+        if kept.inputs.token == now.token {
+            return false;
+        }
         kept.inputs.token.clone_from(&now.token);
         kept.template.metadata.get_or_insert_default().name = Some(now.token.clone());
-        is_changed
+        true
     }
 }
 

@@ -40,20 +40,22 @@ async fn serve(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Er
     )?;
     // The lease is released last, when nobody writes any more.
     let (resign, resigned) = shutdown::channel();
-    let (leadership, election) = stand(&operator, config, resigned)?;
+    let (leadership, mut election) = stand(&operator, config, resigned)?;
     metrics.show_leadership(leadership.clone());
     let scope = leadership.clone();
     readiness.register_check("scope", move || scope.status().check());
-    let admission = webhook::serve(&operator, client.clone(), &metrics, leadership.clone(), &readiness, &shutdown)?;
+    let (tasks, mut failures) = task::tasks();
+    let admission =
+        webhook::serve(&operator, client.clone(), &metrics, leadership.clone(), &readiness, &tasks, &shutdown)?;
 
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?operator.watch_namespaces, "starting");
-    let (tasks, mut failures) = task::tasks();
     let controllers = Controllers::new(settings_of(&operator), client, metrics.clone(), leadership, readiness, tasks)
         .with(MemcachedKind::new(settings.clone(), &metrics));
     tokio::select! {
         () = controllers.run(shutdown) => {}
         // Half an operator that looks healthy is worse than none: the kubelet starts a new one.
         failure = failures.first() => return Err(failure.into()),
+        end = ended(election.as_mut()) => return Err(format!("the election ended: {end}").into()),
     }
     resign.fire();
     if let Some(election) = election {
@@ -81,6 +83,17 @@ fn settings_of(operator: &Operator) -> controller::Config {
 }
 
 type Election = tokio::task::JoinHandle<lease::LeadershipEnd>;
+
+/// Waits for the end of an election, which is a bug before the shutdown; for ever if there is none.
+async fn ended(election: Option<&mut Election>) -> String {
+    match election {
+        Some(election) => match election.await {
+            Ok(end) => format!("{end:?}"),
+            Err(error) => error.to_string(),
+        },
+        None => std::future::pending().await,
+    }
+}
 
 fn stand(
     operator: &Operator,

@@ -9,6 +9,7 @@ use operator_kit::certificate::{self, Configuration, Mounted, Registration, Self
 use operator_kit::lease::Leadership;
 use operator_kit::metrics::Metrics;
 use operator_kit::shutdown::Shutdown;
+use operator_kit::task::Tasks;
 use operator_kit::webhook::{self, WebhookServer};
 use serde_json::{Value, json};
 
@@ -22,12 +23,13 @@ pub fn serve(
     metrics: &Metrics,
     leadership: Leadership,
     readiness: &Readiness,
+    tasks: &Tasks,
     shutdown: &Shutdown,
 ) -> Result<Option<WebhookServer>, Box<dyn Error>> {
     if !operator.enable_webhooks {
         return Ok(None);
     }
-    let serving = certificate(operator, client, leadership, shutdown)?;
+    let serving = certificate(operator, client, leadership, tasks, shutdown)?;
     let webhooks = memcached::webhooks(operator.default_workload.into());
     let server = webhook::serve(&operator.webhook_bind_address, webhooks, serving, metrics, shutdown.clone())?;
     if let Some(server) = &server {
@@ -40,6 +42,7 @@ fn certificate(
     operator: &Operator,
     client: Client,
     leadership: Leadership,
+    tasks: &Tasks,
     shutdown: &Shutdown,
 ) -> Result<Serving, Box<dyn Error>> {
     let (service, namespace) = (&operator.webhook_service, &operator.leader_election_namespace);
@@ -48,7 +51,7 @@ fn certificate(
     if let Some(directory) = &operator.webhook_cert_dir {
         let host = operator.webhook_url.as_deref().and_then(host_of).unwrap_or(host);
         let config = Mounted { directory: directory.clone(), host, registrations, manager, times };
-        return Ok(certificate::mounted(config, client, leadership, shutdown.clone())?);
+        return Ok(certificate::mounted(config, client, leadership, tasks, shutdown.clone())?);
     }
     let mut names = vec![host.clone(), format!("{host}.cluster.local"), "localhost".into()];
     names.extend(operator.webhook_url.as_deref().and_then(host_of).filter(|name| name != "localhost"));
@@ -61,7 +64,7 @@ fn certificate(
         manager,
         times,
     };
-    Ok(certificate::self_managed(config, client, leadership, shutdown.clone())?)
+    Ok(certificate::self_managed(config, client, leadership, tasks, shutdown.clone())?)
 }
 
 /// What the API server is told to ask us; nothing if somebody else tells it.

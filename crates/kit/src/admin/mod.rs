@@ -14,6 +14,8 @@ use std::time::Duration;
 use axum::Router;
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
 use tokio::task::JoinHandle;
 
 pub use access::{Access, AccessError, Permission};
@@ -26,6 +28,9 @@ use crate::shutdown::Shutdown;
 
 /// How long requests that are under way at the shutdown may take.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How long a client may take to send the head of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where a server listens.
 ///
@@ -144,11 +149,21 @@ pub(crate) fn start(
             handle.graceful_shutdown(Some(GRACE));
         }
     });
-    let task = match tls {
-        Some(tls) => tokio::spawn(axum_server::from_tcp_rustls(listener, tls)?.handle(handle).serve(app)),
-        None => tokio::spawn(axum_server::from_tcp(listener)?.handle(handle).serve(app)),
+    let task = if let Some(tls) = tls {
+        let mut server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle);
+        limit(server.http_builder());
+        tokio::spawn(server.serve(app))
+    } else {
+        let mut server = axum_server::from_tcp(listener)?.handle(handle);
+        limit(server.http_builder());
+        tokio::spawn(server.serve(app))
     };
     Ok(Server { address, task })
+}
+
+/// A client that connects and says nothing is not waited for; hyper needs a timer to notice.
+fn limit(builder: &mut Builder<TokioExecutor>) {
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
 }
 
 #[cfg(test)]

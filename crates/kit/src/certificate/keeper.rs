@@ -20,6 +20,7 @@ use crate::controller::Request;
 use crate::lease::Leadership;
 use crate::reference::Secrets;
 use crate::shutdown::Shutdown;
+use crate::task::Tasks;
 
 /// Who refers to the Secret.
 const USER: &str = "webhook";
@@ -46,13 +47,14 @@ impl Keeper {
         leadership: Leadership,
         tls: RustlsConfig,
         state: State,
+        tasks: &Tasks,
         shutdown: Shutdown,
     ) {
         let (sender, mut wake) = unbounded_channel();
         let secrets = {
             let sender = sender.clone();
             let wake = move |request: Request| drop(sender.send((request.namespace, request.name)));
-            Secrets::new(client.clone(), Arc::new(wake), crate::task::tasks().0)
+            Secrets::new(client.clone(), Arc::new(wake), tasks.clone())
         };
         let (all, linger) = (config.registrations.clone(), config.times.linger);
         let registrations = Registrations::new(client.clone(), &config.manager, all, linger);
@@ -61,12 +63,13 @@ impl Keeper {
         let (trust, known, served) = (Trust::default(), None, None);
         let watched = leadership.clone();
         let mut keeper = Self { config, api, secrets, leadership, registrations, trust, known, served, tls, state };
-        tokio::spawn(async move {
+        let end = shutdown.clone();
+        tasks.spawn_until("webhook certificate", shutdown, async move {
             keeper.refer(&BTreeSet::from([keeper.config.secret.clone()]));
             tokio::select! {
                 () = turn::run(&mut keeper, &watched, &mut wake) => {}
                 () = follow => {}
-                () = shutdown.requested() => {}
+                () = end.requested() => {}
             }
             keeper.refer(&BTreeSet::new());
         });

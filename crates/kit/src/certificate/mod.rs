@@ -34,6 +34,7 @@ pub use turn::CertificateError;
 use crate::admin::{TlsError, blank_config};
 use crate::lease::Leadership;
 use crate::shutdown::Shutdown;
+use crate::task::Tasks;
 use keeper::Keeper;
 use mount::Mount;
 use state::State;
@@ -145,11 +146,12 @@ pub fn self_managed(
     config: SelfManaged,
     client: Client,
     leadership: Leadership,
+    tasks: &Tasks,
     shutdown: Shutdown,
 ) -> Result<Serving, TlsError> {
     let serving = Serving { tls: RustlsConfig::from_config(Arc::new(blank_config()?)), is_ready: Arc::default() };
     let state = State::new(Arc::clone(&serving.is_ready), config.times.reach);
-    Keeper::start(config, client, leadership, serving.tls(), state, shutdown);
+    Keeper::start(config, client, leadership, serving.tls(), state, tasks, shutdown);
     Ok(serving)
 }
 
@@ -160,7 +162,8 @@ pub fn mounted(
     config: Mounted,
     client: Client,
     leadership: Leadership,
+    tasks: &Tasks,
     shutdown: Shutdown,
 ) -> Result<Serving, TlsError> {
-    Mount::start(config, client, leadership, shutdown)
+    Mount::start(config, client, leadership, tasks, shutdown)
 }

@@ -26,6 +26,7 @@ use super::{Mounted, Serving};
 use crate::admin::{TlsError, server_config};
 use crate::lease::Leadership;
 use crate::shutdown::Shutdown;
+use crate::task::Tasks;
 use crate::telemetry::Chain;
 
 /// How often the files are read: the kubelet swaps symlinks, which file notifications miss.
@@ -106,6 +107,7 @@ impl Mount {
         config: Mounted,
         client: Client,
         leadership: Leadership,
+        tasks: &Tasks,
         shutdown: Shutdown,
     ) -> Result<Serving, TlsError> {
         let found = Files::read(&config.directory)?;
@@ -121,11 +123,12 @@ impl Mount {
         let follow = registrations.clone().follow(sender);
         let (trust, served, previous, watched) = (Trust::default(), found.clone(), Vec::new(), leadership.clone());
         let mut mount = Self { config, leadership, registrations, trust, found, served, previous, tls, state };
-        tokio::spawn(async move {
+        let end = shutdown.clone();
+        tasks.spawn_until("webhook certificate", shutdown, async move {
             tokio::select! {
                 () = turn::run(&mut mount, &watched, &mut wake) => {}
                 () = follow => {}
-                () = shutdown.requested() => {}
+                () = end.requested() => {}
             }
         });
         Ok(serving)

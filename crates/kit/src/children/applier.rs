@@ -115,8 +115,10 @@ impl Applier {
             let created = self.patch(desired, desired.object.clone(), false).await?;
             return Ok((created, Operation::Created));
         };
-        if let Ownership::NotOwned(owner) = ownership(&live, desired.owner, desired.labels) {
-            return Err(ApplyError::not_owned(desired, owner));
+        match ownership(&live, desired.owner, desired.labels) {
+            Ownership::Ours | Ownership::Orphan => {}
+            Ownership::Departed => return Err(ApplyError::departed(desired)),
+            Ownership::NotOwned(owner) => return Err(ApplyError::not_owned(desired, owner)),
         }
         let live = self.take_over(desired, live).await?;
         if !differs(desired.object, &live, &self.manager) || self.is_no_op(desired, &live) {
@@ -182,8 +184,8 @@ impl Applier {
 
     /// Deletes an object if it is ours. Whether it was.
     pub async fn delete(&self, desired: &Desired<'_>, live: &DynamicObject) -> Result<bool, ApplyError> {
-        let is_not_owned = matches!(ownership(live, desired.owner, desired.labels), Ownership::NotOwned(_));
-        if is_not_owned || live.metadata.deletion_timestamp.is_some() {
+        let is_ours = matches!(ownership(live, desired.owner, desired.labels), Ownership::Ours | Ownership::Orphan);
+        if !is_ours || live.metadata.deletion_timestamp.is_some() {
             return Ok(false);
         }
         self.check(desired.namespace)?;

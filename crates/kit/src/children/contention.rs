@@ -50,7 +50,12 @@ pub struct Contention {
 impl Contention {
     /// An error while an object is left alone because its changes are undone.
     pub fn check(&self, desired: &Desired<'_>, live: &DynamicObject, ours: &str) -> Result<(), ApplyError> {
-        self.check_at(desired, live, ours, Instant::now())
+        match self.pause_at(desired, live, ours, Instant::now()) {
+            Some((_, manager)) => {
+                Err(ApplyError::Contested { kind: desired.resource.kind, name: desired.name.to_owned(), manager })
+            }
+            None => Ok(()),
+        }
     }
 
     /// An apply changed an object, which was `live` before.
@@ -58,40 +63,34 @@ impl Contention {
         self.updated_at(desired, live, Instant::now());
     }
 
-    fn check_at(
+    /// How long an object is left alone, and because of whom.
+    fn pause_at(
         &self,
         desired: &Desired<'_>,
         live: &DynamicObject,
         ours: &str,
         now: Instant,
-    ) -> Result<(), ApplyError> {
+    ) -> Option<(Duration, String)> {
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(repeats) = objects.get_mut(&live.uid().unwrap_or_default()) else { return Ok(()) };
+        let repeats = objects.get_mut(&live.uid().unwrap_or_default())?;
         if repeats.digest != digest(desired) {
             // Something else is desired now: that is tried at once.
-            return Ok(());
+            return None;
         }
         if let Some(manager) = last_writer(live, ours) {
             repeats.manager = manager;
         }
-        let left = repeats.pause().and_then(|pause| pause.checked_sub(now.duration_since(repeats.last)));
-        match left.filter(|left| !left.is_zero()) {
-            Some(left) => Err(ApplyError::Contested {
-                kind: desired.resource.kind,
-                name: desired.name.to_owned(),
-                manager: repeats.manager.clone(),
-                pause: left,
-            }),
-            None => Ok(()),
-        }
+        let left = repeats.pause()?.checked_sub(now.duration_since(repeats.last))?;
+        (!left.is_zero()).then(|| (left, repeats.manager.clone()))
     }
 
     fn updated_at(&self, desired: &Desired<'_>, live: &DynamicObject, now: Instant) {
         let Some(uid) = live.uid() else { return };
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         let digest = digest(desired);
-        // What nobody has undone for long is forgotten, so that only contested objects take memory.
-        objects.retain(|_, repeats| now.duration_since(repeats.last) < WINDOW || repeats.pause().is_some());
+        // What nobody has undone for longer than the longest pause is forgotten, so that only contested objects take
+        // memory.
+        objects.retain(|_, repeats| now.duration_since(repeats.last) < WINDOW);
         let repeats = objects.entry(uid).or_insert_with(|| Repeats {
             digest: !digest,
             count: 0,
@@ -151,19 +150,19 @@ mod tests {
         let (wanted, contention) = (desired(&object, &owner), Contention::default());
         let mut now = Instant::now();
         let mut last = Duration::ZERO;
-        for round in 0..12 {
-            match contention.check_at(&wanted, &live(), "us", now) {
-                Ok(()) => assert!(round <= TOLERATED, "round {round} was let through"),
-                Err(ApplyError::Contested { manager, pause, .. }) => {
+        for apply in 0..12 {
+            match contention.pause_at(&wanted, &live(), "us", now) {
+                None => assert!(apply <= TOLERATED, "apply {apply} was let through"),
+                Some((pause, manager)) => {
                     assert_eq!(manager, "other-operator");
-                    assert!(round > TOLERATED && pause >= last && pause <= LONGEST_PAUSE, "{round}: {pause:?}");
+                    assert!(apply > TOLERATED && pause >= last && pause <= LONGEST_PAUSE, "{apply}: {pause:?}");
                     last = pause;
                     now += pause;
-                    assert!(contention.check_at(&wanted, &live(), "us", now).is_ok(), "the pause has passed");
+                    assert_eq!(contention.pause_at(&wanted, &live(), "us", now), None, "the pause has passed");
                 }
-                Err(error) => panic!("{error}"),
             }
-            assert!(contention.check_at(&desired(&other, &owner), &live(), "us", now).is_ok(), "another spec is tried");
+            let another = contention.pause_at(&desired(&other, &owner), &live(), "us", now);
+            assert_eq!(another, None, "another spec is tried");
             contention.updated_at(&wanted, &live(), now);
             now += Duration::from_millis(10);
         }
@@ -176,7 +175,7 @@ mod tests {
         let (wanted, contention) = (desired(&object, &owner), Contention::default());
         let mut now = Instant::now();
         for _ in 0..20 {
-            assert!(contention.check_at(&wanted, &live(), "us", now).is_ok());
+            assert_eq!(contention.pause_at(&wanted, &live(), "us", now), None);
             contention.updated_at(&wanted, &live(), now);
             now += WINDOW;
         }

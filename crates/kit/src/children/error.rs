@@ -22,20 +22,27 @@ pub enum ApplyError {
         /// Whose it is, in words.
         owner: String,
     },
+    /// An object of the same name that was deleted has it still.
+    #[error("{kind} {name:?} belongs to a deleted object of this name: waiting for garbage collection to delete it")]
+    Departed {
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
     /// Another field manager undoes our applies.
     #[error(
-        "{kind} {name:?} is changed back by the field manager {manager:?} again and again: stop that controller, or \
-         let it own another object; next apply in {} s", pause.as_secs()
+        "{kind} {name:?} is changed back by {} again and again, so it is applied less and less often: stop that \
+         controller, or exclude this object from it",
+        writer(manager)
     )]
     Contested {
         /// The kind.
         kind: &'static str,
         /// The name.
         name: String,
-        /// Who changes it.
+        /// Who changes it; empty if that is not known.
         manager: String,
-        /// How long it is left alone.
-        pause: std::time::Duration,
     },
     /// The API server did not accept it.
     #[error("failed to {action} {kind} {name:?}: {source}")]
@@ -69,6 +76,10 @@ impl ApplyError {
         Self::NotOwned { kind: desired.resource.kind, name: desired.name.to_owned(), owner }
     }
 
+    pub(super) fn departed(desired: &Desired<'_>) -> Self {
+        Self::Departed { kind: desired.resource.kind, name: desired.name.to_owned() }
+    }
+
     /// The API server's status code, if it answered.
     pub fn code(&self) -> Option<u16> {
         match self {
@@ -81,7 +92,7 @@ impl ApplyError {
     pub fn class(&self) -> Option<Class> {
         match self {
             Self::NotOwned { .. } | Self::Contested { .. } => Some(Class::Wait),
-            Self::Api { .. } | Self::Timeout { .. } => Some(Class::Retry),
+            Self::Api { .. } | Self::Timeout { .. } | Self::Departed { .. } => Some(Class::Retry),
             // Whoever leads does it; leadership that comes back reconciles everything.
             Self::NotLeader(_) => None,
         }
@@ -90,7 +101,7 @@ impl ApplyError {
     /// Why, out of a closed set.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::NotOwned { .. } => reason::NAME_TAKEN,
+            Self::NotOwned { .. } | Self::Departed { .. } => reason::NAME_TAKEN,
             Self::Contested { .. } => reason::CONTESTED,
             Self::Api { .. } if self.is_conflict() => reason::CONFLICT,
             Self::Api { source, .. } if !is_transient(source) => reason::REFUSED,
@@ -102,7 +113,7 @@ impl ApplyError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Api { source, .. } => self.is_conflict() || is_transient(source),
-            Self::Timeout { .. } | Self::NotLeader(_) => true,
+            Self::Timeout { .. } | Self::NotLeader(_) | Self::Departed { .. } => true,
             Self::NotOwned { .. } | Self::Contested { .. } => false,
         }
     }
@@ -121,6 +132,13 @@ impl From<&ApplyError> for Problem {
             class: error.class(),
             is_transient: error.is_transient(),
         }
+    }
+}
+
+fn writer(manager: &str) -> String {
+    match manager {
+        "" => "an unknown writer, perhaps another release of this operator".into(),
+        _ => format!("the field manager {manager:?}"),
     }
 }
 

@@ -77,9 +77,10 @@ impl Children<'_> {
     async fn apply_child(&self, prepared: Prepared) -> Applied {
         let Prepared { child, object } = prepared;
         let resource = child.resource;
-        let Some(store) = self.shared.stores.get(&resource).filter(|store| !store.is_missing()) else {
+        let Some(store) = self.shared.stores.get(&resource).filter(|store| !store.watches().is_missing()) else {
             let message = format!(
-                "{} is asked for, but {} is not installed in this cluster: install it, or turn that off",
+                "{} is asked for, but {} is not installed in this cluster, or the operator may not list it: install it, give \
+                 the operator its rights, or turn that off",
                 resource.kind, resource.group
             );
             let problem = Problem::new(reason::KIND_MISSING, message, Class::Wait);

@@ -2,7 +2,6 @@
 //! the object that each of them concerns, so that no reconcile walks a namespace.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt;
@@ -13,7 +12,8 @@ use operator_model::resource::{ResourceType, version};
 
 use crate::controller::Request;
 use crate::task::Tasks;
-use crate::watch::{Key, WatchHealth, WatchName, api_resource, follow};
+use crate::watch::{Key, WatchFailure, WatchHealth, WatchName, api_resource, follow};
+use crate::watched::{WatchState, WatchedNamespaces};
 
 /// Finds the object that another one concerns.
 pub type Route = Arc<dyn Fn(&DynamicObject) -> Option<Request> + Send + Sync>;
@@ -25,15 +25,8 @@ pub type Wake = Arc<dyn Fn(Request) + Send + Sync>;
 #[derive(Clone)]
 pub struct Store {
     content: Arc<Mutex<Content>>,
-    scopes: Arc<Vec<WatchedNamespace>>,
+    watches: Arc<WatchedNamespaces>,
     route: Route,
-}
-
-/// A namespace that is watched on its own, or all of them.
-struct WatchedNamespace {
-    namespace: Option<String>,
-    is_synced: AtomicBool,
-    is_missing: AtomicBool,
 }
 
 #[derive(Default)]
@@ -48,19 +41,21 @@ struct Entry {
 }
 
 impl Content {
-    /// Keeps an object unless a newer version is known. Whether it was kept.
-    fn put(&mut self, object: DynamicObject, request: Option<Request>) -> bool {
+    /// Keeps an object unless a newer version is known. Whom it concerns, and whom it concerned before: an object that
+    /// has lost its owner reference or its labels is still the owner's to adopt.
+    fn put(&mut self, object: DynamicObject, request: Option<Request>) -> BTreeSet<Request> {
         let key = key(&object);
         let known = self.objects.get(&key).map(|entry| version(entry.object.as_ref()));
         if known.is_some_and(|known| known > version(&object)) {
-            return false;
+            return BTreeSet::new();
         }
-        self.remove(&key);
+        let before = self.remove(&key).and_then(|entry| entry.request);
         if let Some(request) = &request {
             self.by_request.entry(request.clone()).or_default().insert(key.clone());
         }
+        let concerned = before.into_iter().chain(request.clone()).collect();
         self.objects.insert(key, Entry { object: Arc::new(object), request });
-        true
+        concerned
     }
 
     fn remove(&mut self, key: &Key) -> Option<Entry> {
@@ -92,17 +87,11 @@ pub struct Watch<'a> {
 impl Watch<'_> {
     /// Starts watching; `wake` gets whomever a change concerns.
     pub fn start(self, client: &Client, wake: &Wake, health: &WatchHealth, tasks: &Tasks) -> Store {
-        let namespaces: Vec<Option<String>> =
-            if self.namespaces.is_empty() { vec![None] } else { self.namespaces.iter().cloned().map(Some).collect() };
-        let scopes = namespaces.into_iter().map(|namespace| WatchedNamespace {
-            namespace,
-            is_synced: AtomicBool::new(false),
-            is_missing: AtomicBool::new(false),
-        });
-        let store = Store { content: Arc::default(), scopes: Arc::new(scopes.collect()), route: self.route };
-        for index in 0..store.scopes.len() {
+        let watches = Arc::new(WatchedNamespaces::new(self.namespaces));
+        let store = Store { content: Arc::default(), watches, route: self.route };
+        for namespace in store.watches.namespaces() {
             let watch = self.resource;
-            let follower = Follower { store: store.clone(), index, wake: Arc::clone(wake), listing: None };
+            let follower = Follower { store: store.clone(), namespace, wake: Arc::clone(wake), listing: None };
             let config = watcher::Config::default().labels(self.labels);
             let (client, health) = (client.clone(), health.clone());
             tasks.spawn("watch on children", async move { follower.run(watch, client, config, health).await });
@@ -131,16 +120,9 @@ impl Store {
         self.content().put(object, request);
     }
 
-    /// Whether everything there is has been seen once, or the kind does not exist.
-    pub fn is_synced(&self) -> bool {
-        self.scopes
-            .iter()
-            .all(|scope| scope.is_synced.load(Ordering::Relaxed) || scope.is_missing.load(Ordering::Relaxed))
-    }
-
-    /// Whether the cluster lacks this kind.
-    pub fn is_missing(&self) -> bool {
-        self.scopes.iter().any(|scope| scope.is_missing.load(Ordering::Relaxed))
+    /// How far its watches have come.
+    pub fn watches(&self) -> &WatchedNamespaces {
+        &self.watches
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
@@ -151,7 +133,7 @@ impl Store {
 /// The watch of one scope, and what it does to the store.
 struct Follower {
     store: Store,
-    index: usize,
+    namespace: Option<String>,
     wake: Wake,
     /// The objects of a list that is still coming in.
     listing: Option<HashSet<Key>>,
@@ -159,24 +141,23 @@ struct Follower {
 
 impl Follower {
     async fn run(mut self, resource: ResourceType, client: Client, config: watcher::Config, health: WatchHealth) {
-        let Some(namespace) = self.scope().map(|scope| scope.namespace.clone()) else { return };
+        let namespace = self.namespace.clone();
         let api: Api<DynamicObject> = match &namespace {
             Some(name) => Api::namespaced_with(client, name, &api_resource(resource)),
             None => Api::all_with(client, &api_resource(resource)),
         };
-        let scopes = Arc::clone(&self.store.scopes);
-        let index = self.index;
-        let missing = resource.is_optional.then_some(move |is_missing| {
-            if let Some(scope) = scopes.get(index) {
-                scope.is_missing.store(is_missing, Ordering::Relaxed);
+        let (watches, scope) = (Arc::clone(&self.store.watches), namespace.clone());
+        let failed = move |failure| {
+            // Who trims the operator's rights to a kind that not every cluster has means to do without it.
+            let is_expected = resource.is_optional && failure != WatchFailure::Other;
+            let state = if is_expected { WatchState::Missing } else { WatchState::Refused };
+            if failure != WatchFailure::Other {
+                watches.set(scope.as_ref(), state);
             }
-        });
+            is_expected
+        };
         let name = WatchName { kind: resource.kind, namespace };
-        follow(api, config, name, health, missing, move |event| self.handle(event)).await;
-    }
-
-    fn scope(&self) -> Option<&WatchedNamespace> {
-        self.store.scopes.get(self.index)
+        follow(api, config, name, health, failed, move |event| self.handle(event)).await;
     }
 
     fn handle(&mut self, event: Event<DynamicObject>) {
@@ -190,9 +171,7 @@ impl Follower {
             }
             Event::InitDone => {
                 self.remove_departed();
-                if let Some(scope) = self.scope() {
-                    scope.is_synced.store(true, Ordering::Relaxed);
-                }
+                self.store.watches.set(self.namespace.as_ref(), WatchState::Synced);
             }
             Event::Apply(object) => self.put(object),
             Event::Delete(object) => {
@@ -212,9 +191,8 @@ impl Follower {
 
     fn put(&self, object: DynamicObject) {
         let request = (self.store.route)(&object);
-        if self.store.content().put(object, request.clone())
-            && let Some(request) = request
-        {
+        let concerned = self.store.content().put(object, request);
+        for request in concerned {
             (self.wake)(request);
         }
     }
@@ -222,8 +200,7 @@ impl Follower {
     /// A list does not tell of objects that were deleted while nobody watched.
     fn remove_departed(&mut self) {
         let Some(listed) = self.listing.take() else { return };
-        let namespace = self.scope().and_then(|scope| scope.namespace.clone());
-        let is_in_scope = |key: &Key| namespace.as_ref().is_none_or(|namespace| *namespace == key.0);
+        let is_in_scope = |key: &Key| self.namespace.as_ref().is_none_or(|namespace| *namespace == key.0);
         let mut content = self.store.content();
         let departed: Vec<Key> =
             content.objects.keys().filter(|key| is_in_scope(key) && !listed.contains(*key)).cloned().collect();

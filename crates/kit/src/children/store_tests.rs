@@ -22,11 +22,9 @@ fn follower() -> (Follower, Arc<Mutex<Vec<Request>>>) {
         let woken = Arc::clone(&woken);
         Arc::new(move |request| woken.lock().unwrap().push(request))
     };
-    let scope =
-        WatchedNamespace { namespace: None, is_synced: AtomicBool::new(false), is_missing: AtomicBool::new(false) };
     let route: Route = Arc::new(|object| object.labels().get("of").map(|_| request()));
-    let store = Store { content: Arc::default(), scopes: Arc::new(vec![scope]), route };
-    (Follower { store, index: 0, wake, listing: None }, woken)
+    let store = Store { content: Arc::default(), watches: Arc::new(WatchedNamespaces::new(&[])), route };
+    (Follower { store, namespace: None, wake, listing: None }, woken)
 }
 
 fn names(store: &Store) -> Vec<String> {
@@ -39,7 +37,7 @@ fn objects_are_found_by_whom_they_concern() {
     for event in [Event::Init, Event::InitApply(object("x", 1)), Event::InitApply(object("y", 2)), Event::InitDone] {
         follower.handle(event);
     }
-    assert!(follower.store.is_synced());
+    assert!(follower.store.watches().is_synced_in("shop"));
     assert_eq!(names(&follower.store), ["x", "y"]);
     assert_eq!(woken.lock().unwrap().len(), 2);
     follower.handle(Event::Delete(object("x", 3)));
@@ -79,4 +77,15 @@ fn an_object_made_anew_outlives_the_deletion_of_its_predecessor() {
     follower.store.remember(object("x", 9));
     follower.handle(Event::Delete(object("x", 8)));
     assert!(follower.store.get("shop", "x").is_some());
+}
+
+#[test]
+fn an_object_that_loses_its_owner_wakes_it() {
+    let (mut follower, woken) = follower();
+    follower.handle(Event::Apply(object("x", 1)));
+    let mut stripped = object("x", 2);
+    stripped.metadata.labels = None;
+    follower.handle(Event::Apply(stripped));
+    assert_eq!(*woken.lock().unwrap(), [request(), request()]);
+    assert_eq!(names(&follower.store), [""; 0]);
 }

@@ -97,6 +97,9 @@ pub enum Error {
     /// The API server did not answer in time.
     #[error("failed to write the status: no answer within {} s", crate::REQUEST_TIMEOUT.as_secs())]
     Timeout,
+    /// The object was changed or made anew meanwhile.
+    #[error("failed to write the status: the object was changed meanwhile")]
+    Conflict,
     /// Another process leads.
     #[error(transparent)]
     NotLeader(#[from] crate::lease::NotLeader),
@@ -108,6 +111,7 @@ impl Error {
         match self {
             Self::Status(_) => "StatusNotWritten",
             Self::Timeout => operator_model::reason::API_UNAVAILABLE,
+            Self::Conflict => operator_model::reason::CONFLICT,
             Self::NotLeader(_) => "NotLeader",
         }
     }
@@ -115,7 +119,7 @@ impl Error {
     /// What it asks for; leadership that comes back reconciles everything.
     pub fn class(&self) -> Option<Class> {
         match self {
-            Self::Status(_) | Self::Timeout => Some(Class::Retry),
+            Self::Status(_) | Self::Timeout | Self::Conflict => Some(Class::Retry),
             Self::NotLeader(_) => None,
         }
     }

@@ -29,7 +29,7 @@ pub use queue::{Queue, Request};
 
 use crate::admin::Readiness;
 use crate::backoff::Backoff;
-use crate::children::{Applier, Stores, Wake, Watch};
+use crate::children::{Applier, Store, Stores, Wake, Watch};
 use crate::event::Events;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
@@ -37,10 +37,14 @@ use crate::reference::Secrets;
 use crate::shutdown::Shutdown;
 use crate::status::Pacing;
 use crate::task::{Tasks, panic_message};
-use crate::watch::{WatchHealth, WatchName, follow};
+use crate::watch::{WatchFailure, WatchHealth, WatchName, follow};
+use crate::watched::{WatchState, WatchedNamespaces};
 use primary::{Follower, Primary};
 use reconciler::{KindReconciler, Reconciler};
 use routing::Routing;
+
+/// How long an object waits in a namespace where a watch is refused.
+const REFUSED_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How an operator works.
 #[derive(Debug, Clone)]
@@ -134,7 +138,7 @@ impl Controllers {
             starts.into_iter().map(|start| start(&starting)).collect();
         let workers = Arc::new(Workers { kinds, shared, leadership });
         let synced = Arc::clone(&workers);
-        readiness.register("stores", move || synced.is_synced());
+        readiness.register("stores", move || synced.is_settled());
         readiness.register_check("watches", move || health.check());
         let resync = Arc::clone(&workers);
         tasks.spawn("resync", async move { resync.resync(config.resync).await });
@@ -145,13 +149,11 @@ impl Controllers {
 /// Starts the watches of a kind.
 fn start<K: Kind>(kind: K, starting: &Starting<'_>) -> Arc<dyn Reconciler> {
     let Starting { config, client, shared, health, tasks } = starting;
-    let scopes: Vec<Option<String>> =
-        if config.namespaces.is_empty() { vec![None] } else { config.namespaces.iter().cloned().map(Some).collect() };
-    let primary = Arc::new(Primary::new(scopes.len()));
+    let primary = Arc::new(Primary::new(&config.namespaces));
     let context = Context { shared: Arc::clone(shared), primary: Arc::clone(&primary), kind: K::NAME };
     let reconciler = Arc::new(KindReconciler { kind, context });
     let resource = ApiResource::erase::<K::Object>(&());
-    for namespace in scopes {
+    for namespace in primary.watches().namespaces() {
         let api: Api<DynamicObject> = match &namespace {
             Some(name) => Api::namespaced_with((*client).clone(), name, &resource),
             None => Api::all_with((*client).clone(), &resource),
@@ -161,13 +163,20 @@ fn start<K: Kind>(kind: K, starting: &Starting<'_>) -> Arc<dyn Reconciler> {
         let handle = move |event| {
             let changes = follower.handle(event);
             let request = |(namespace, name)| Request { kind: K::NAME, namespace, name };
-            changes.departed.into_iter().map(request).for_each(|request| reconciler.forget(&request));
+            changes.departed.into_iter().map(request).for_each(|request| reconciler.departed(&request));
             changes.changed.into_iter().map(request).for_each(|request| reconciler.context.shared.queue.add(request));
+        };
+        let (watched, scope) = (Arc::clone(&primary), namespace.clone());
+        let failed = move |failure| {
+            if failure != WatchFailure::Other {
+                watched.watches().set(scope.as_ref(), WatchState::Refused);
+            }
+            false
         };
         let name = WatchName { kind: K::NAME, namespace };
         let health = (*health).clone();
         tasks.spawn("watch on objects", async move {
-            follow(api, watcher::Config::default(), name, health, None::<fn(bool)>, handle).await;
+            follow(api, watcher::Config::default(), name, health, failed, handle).await;
         });
     }
     reconciler
@@ -180,9 +189,14 @@ struct Workers {
 }
 
 impl Workers {
-    fn is_synced(&self) -> bool {
-        self.shared.stores.values().all(crate::children::Store::is_synced)
-            && self.kinds.values().all(|kind| kind.is_synced())
+    fn watches(&self) -> impl Iterator<Item = &WatchedNamespaces> {
+        let stores = self.shared.stores.values().map(Store::watches);
+        stores.chain(self.kinds.values().map(|kind| kind.watches()))
+    }
+
+    /// Whether everything that can be seen has been seen.
+    fn is_settled(&self) -> bool {
+        self.watches().all(WatchedNamespaces::is_settled)
     }
 
     /// Reconciles what is asked for, so many objects at once, until the shutdown.
@@ -200,16 +214,21 @@ impl Workers {
         while running.join_next().await.is_some() {}
     }
 
-    /// The next object, while leading and once everything has been seen: a reconcile that does not see what is there
-    /// yet would build it anew, and differently.
+    /// The next object, while leading and once all of its namespace has been seen: a reconcile that does not see what
+    /// is there yet would build it anew, and differently.
     async fn next(&self) -> Request {
         loop {
             self.leadership.acquired().await;
-            while !self.is_synced() {
+            while !self.is_settled() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             let request = self.shared.queue.next().await;
             self.show_depths();
+            if !self.watches().all(|watches| watches.is_synced_in(&request.namespace)) {
+                self.shared.queue.done(&request);
+                self.shared.queue.add_at(request, Instant::now() + REFUSED_INTERVAL);
+                continue;
+            }
             if self.leadership.is_leader() {
                 return request;
             }

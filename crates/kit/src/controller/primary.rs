@@ -2,7 +2,6 @@
 //! others stay managed.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::Resource;
@@ -12,6 +11,7 @@ use operator_model::resource::version;
 
 use super::kind::{CustomResource, trigger};
 pub use crate::watch::Key;
+use crate::watched::{WatchState, WatchedNamespaces};
 
 /// An object as far as it is known.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub enum Known<K> {
 #[derive(Debug)]
 pub struct Primary<K> {
     objects: Mutex<HashMap<Key, Known<K>>>,
-    unsynced_scopes: AtomicUsize,
+    watches: WatchedNamespaces,
 }
 
 /// What came of an event.
@@ -39,14 +39,14 @@ pub struct Changes {
 }
 
 impl<K: CustomResource> Primary<K> {
-    /// Nothing is known yet of so many scopes.
-    pub fn new(scopes: usize) -> Self {
-        Self { objects: Mutex::default(), unsynced_scopes: AtomicUsize::new(scopes) }
+    /// Nothing is known yet of these namespaces; none means all.
+    pub fn new(namespaces: &[String]) -> Self {
+        Self { objects: Mutex::default(), watches: WatchedNamespaces::new(namespaces) }
     }
 
-    /// Whether everything there is has been seen once.
-    pub fn is_synced(&self) -> bool {
-        self.unsynced_scopes.load(Ordering::Relaxed) == 0
+    /// How far its watches have come.
+    pub fn watches(&self) -> &WatchedNamespaces {
+        &self.watches
     }
 
     /// An object as it is known.
@@ -112,13 +112,12 @@ pub struct Follower<K> {
     namespace: Option<String>,
     /// The objects of a list that is still coming in.
     listing: Option<HashSet<Key>>,
-    is_synced: bool,
 }
 
 impl<K: CustomResource> Follower<K> {
     /// Nothing seen yet.
     pub fn new(primary: Arc<Primary<K>>, namespace: Option<String>) -> Self {
-        Self { primary, namespace, listing: None, is_synced: false }
+        Self { primary, namespace, listing: None }
     }
 
     /// Takes an event in.
@@ -134,9 +133,7 @@ impl<K: CustomResource> Follower<K> {
             }
             Event::InitDone => {
                 changes.departed = self.remove_departed();
-                if !std::mem::replace(&mut self.is_synced, true) {
-                    self.primary.unsynced_scopes.fetch_sub(1, Ordering::Relaxed);
-                }
+                self.primary.watches.set(self.namespace.as_ref(), WatchState::Synced);
             }
             Event::Apply(object) => self.put(object, &mut changes),
             Event::Delete(object) => {
@@ -192,7 +189,7 @@ mod tests {
     }
 
     fn follower() -> Follower<ConfigMap> {
-        Follower::new(Arc::new(Primary::new(1)), None)
+        Follower::new(Arc::new(Primary::new(&[])), None)
     }
 
     #[test]
@@ -202,9 +199,9 @@ mod tests {
         for event in [Event::Init, Event::InitApply(object("a", 1, &good)), Event::InitApply(object("b", 1, &good))] {
             assert!(follower.handle(event).departed.is_empty());
         }
-        assert!(!follower.primary.is_synced());
+        assert!(!follower.primary.watches().is_settled());
         follower.handle(Event::InitDone);
-        assert!(follower.primary.is_synced());
+        assert!(follower.primary.watches().is_settled());
         assert_eq!(names(follower.handle(Event::Delete(object("a", 1, &good))).departed), ["a"]);
         follower.handle(Event::Apply(object("c", 1, &good)));
         for event in [Event::Init, Event::InitApply(object("c", 1, &good))] {

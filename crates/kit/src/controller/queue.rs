@@ -125,11 +125,14 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// An object was deleted: it waits no more.
+    /// An object was deleted: it waits no more. One that is being reconciled is reconciled again, so that nothing stays
+    /// that is noted of it until then.
     pub fn forget(&self, request: &Request) {
         let mut state = self.state();
         state.delayed.remove(request);
-        if state.dirty.remove(request) {
+        if state.active.contains(request) {
+            state.dirty.insert(request.clone());
+        } else if state.dirty.remove(request) {
             state.ready.retain(|waiting| waiting != request);
         }
     }
@@ -201,5 +204,8 @@ mod tests {
         queue.forget(&request("b"));
         queue.add(request("c"));
         assert_eq!(queue.next().await, request("c"));
+        queue.forget(&request("c"));
+        queue.done(&request("c"));
+        assert_eq!(queue.next().await, request("c"), "what its reconcile noted meanwhile has to go");
     }
 }

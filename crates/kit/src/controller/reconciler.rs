@@ -15,11 +15,12 @@ use operator_model::reason;
 use serde_json::{Value, json};
 
 use super::context::{Context, is_terminating};
-use super::kind::{Kind, Outcome};
+use super::kind::{Error, Kind, Outcome};
 use super::primary::{Key, Known};
 use super::queue::Request;
 use crate::REQUEST_TIMEOUT;
 use crate::telemetry::Chain;
+use crate::watched::WatchedNamespaces;
 
 /// The controller of one kind, whatever it is.
 pub trait Reconciler: Send + Sync {
@@ -27,8 +28,8 @@ pub trait Reconciler: Send + Sync {
     fn reconcile(self: Arc<Self>, request: Request) -> BoxFuture<'static, Option<Duration>>;
     /// The objects that are known.
     fn requests(&self) -> Vec<Request>;
-    /// Whether everything there is has been seen.
-    fn is_synced(&self) -> bool;
+    /// How far its watches have come.
+    fn watches(&self) -> &WatchedNamespaces;
 }
 
 /// The controller of one kind.
@@ -47,8 +48,8 @@ impl<K: Kind> Reconciler for KindReconciler<K> {
         self.context.primary.keys().into_iter().map(request).collect()
     }
 
-    fn is_synced(&self) -> bool {
-        self.context.primary.is_synced()
+    fn watches(&self) -> &WatchedNamespaces {
+        self.context.primary.watches()
     }
 }
 
@@ -70,7 +71,12 @@ impl<K: Kind> KindReconciler<K> {
         shared.metrics.reconciled(K::NAME, result, began.elapsed());
         let Outcome { class, requeue } = outcome.unwrap_or_else(|error| {
             shared.metrics.error(K::NAME, error.reason());
-            tracing::warn!(object = %request, error = %Chain(&error), "failed to reconcile");
+            if matches!(error, Error::Conflict) {
+                // Somebody else was faster: the next reconcile starts from what they wrote.
+                tracing::debug!(object = %request, error = %Chain(&error), "failed to reconcile");
+            } else {
+                tracing::warn!(object = %request, error = %Chain(&error), "failed to reconcile");
+            }
             Outcome { class: error.class(), requeue: None }
         });
         let retry = match class {
@@ -84,20 +90,21 @@ impl<K: Kind> KindReconciler<K> {
         retry.into_iter().chain(requeue).min()
     }
 
+    /// Nothing is left to do for an object. What the queue knows of it stays: it may have been made anew since.
     fn forgotten(&self, request: &Request) -> Option<Duration> {
-        self.forget(request);
-        None
-    }
-
-    /// Forgets all about an object that was deleted, or is being deleted.
-    pub fn forget(&self, request: &Request) {
         let shared = &self.context.shared;
         for gauge in self.kind.gauges() {
             gauge.remove_object(&request.namespace, &request.name);
         }
         shared.secrets.forget(request);
         shared.backoff.reset(&request.to_string());
-        shared.queue.forget(request);
+        None
+    }
+
+    /// Forgets all about an object that was deleted; the watch tells of it before it tells of a new one of that name.
+    pub fn departed(&self, request: &Request) {
+        self.forgotten(request);
+        self.context.shared.queue.forget(request);
     }
 
     /// Tells on the object itself that it cannot be read; its children stay as they are.

@@ -19,6 +19,10 @@ use crate::metrics::Metrics;
 /// Less than the five seconds that the API server gives a webhook: our refusal says more than its timeout.
 const BUDGET: Duration = Duration::from_secs(4);
 
+/// How many values a review may have, roughly: each takes a hundred times its length in memory once it is parsed, so
+/// that a few megabytes of `[0,0,…` would end the process. Real objects have some thousands.
+const VALUES_AT_MOST: usize = 100_000;
+
 /// Says yes or no to a request.
 pub(super) type Reviewer = Arc<dyn Fn(Request) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
@@ -40,6 +44,8 @@ enum Malformed {
     Body(StatusCode, String),
     #[error("the body did not arrive in time")]
     Slow,
+    #[error("{0} values are more than any object has that the API server stores")]
+    Large(usize),
     #[error("this is no AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
     #[error("this is {1} of {0}, not {META_KIND} of {META_API_VERSION_V1}")]
@@ -54,6 +60,7 @@ impl Malformed {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Body(status, _) => *status,
+            Self::Large(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Json(_) | Self::Kind(..) | Self::NoRequest => StatusCode::BAD_REQUEST,
         }
@@ -101,6 +108,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn parse(body: &[u8]) -> Result<Request, Malformed> {
+    let values = body.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    if values > VALUES_AT_MOST {
+        return Err(Malformed::Large(values));
+    }
     let review: AdmissionReview<DynamicObject> = serde_json::from_slice(body)?;
     if review.types.kind != META_KIND || review.types.api_version != META_API_VERSION_V1 {
         return Err(Malformed::Kind(review.types.api_version, review.types.kind));
@@ -156,6 +167,15 @@ mod tests {
                 "oldObject": null,
             },
         })
+    }
+
+    #[test]
+    fn a_review_of_endlessly_many_values_is_not_even_parsed() {
+        let mut large = body();
+        large["request"]["object"]["spec"] = json!(vec![0; VALUES_AT_MOST]);
+        assert!(matches!(parse(large.to_string().as_bytes()), Err(Malformed::Large(_))));
+        large["request"]["object"]["spec"] = json!(vec![0; VALUES_AT_MOST / 2]);
+        assert!(parse(large.to_string().as_bytes()).is_ok());
     }
 
     fn hook<A: Future<Output = Answer> + Send + 'static>(reviewer: fn(Request) -> A) -> (Arc<Hook>, Metrics) {

@@ -8,6 +8,7 @@ use operator_kit::certificate::{self, Configuration, Mounted, Registration, Self
 use operator_kit::lease::{self, Election, Leadership, LeaseConfig};
 use operator_kit::metrics::Metrics;
 use operator_kit::shutdown::{self, Shutdown, Trigger};
+use operator_kit::task::{self, Tasks};
 use operator_kit::webhook::{self, Answer, Cause, Request, WebhookServer, Webhooks};
 use serde_json::{Value, json};
 use testbed::wait;
@@ -28,6 +29,7 @@ pub struct Replica {
     pub server: WebhookServer,
     pub metrics: Metrics,
     stop: Trigger,
+    tasks: Tasks,
 }
 
 impl Replica {
@@ -49,7 +51,9 @@ impl Replica {
         };
         let client = stage.client().await;
         let port = stage.ports[number];
-        Self::serve(port, |shutdown| certificate::self_managed(config, client, leadership, shutdown).unwrap())
+        Self::serve(port, |tasks, shutdown| {
+            certificate::self_managed(config, client, leadership, tasks, shutdown).unwrap()
+        })
     }
 
     /// The first, with certificates in a directory.
@@ -62,17 +66,20 @@ impl Replica {
             times: TIMES,
         };
         let (client, alone) = (stage.client().await, Leadership::always());
-        Self::serve(stage.ports[0], |shutdown| certificate::mounted(config, client, alone, shutdown).unwrap())
+        Self::serve(stage.ports[0], |tasks, shutdown| {
+            certificate::mounted(config, client, alone, tasks, shutdown).unwrap()
+        })
     }
 
-    fn serve(port: u16, certificate: impl FnOnce(Shutdown) -> Serving) -> Self {
+    fn serve(port: u16, certificate: impl FnOnce(&Tasks, Shutdown) -> Serving) -> Self {
         let (stop, shutdown) = shutdown::channel();
+        let (tasks, _) = task::tasks();
         let metrics = Metrics::new("widget_operator", &[]);
         let webhooks = Webhooks::default().route("/validate", answer).route("/mutate", answer);
         let address = format!("127.0.0.1:{port}").parse().unwrap();
-        let serving = certificate(shutdown.clone());
+        let serving = certificate(&tasks, shutdown.clone());
         let server = webhook::serve(&address, webhooks, serving, &metrics, shutdown).unwrap().unwrap();
-        Self { server, metrics, stop }
+        Self { server, metrics, stop, tasks }
     }
 
     pub fn port(&self) -> u16 {
@@ -90,6 +97,7 @@ impl Replica {
 
     pub async fn end(self) {
         self.stop.fire();
+        self.tasks.cancel();
         self.server.ended().await.unwrap();
     }
 }

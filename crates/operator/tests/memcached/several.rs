@@ -6,6 +6,7 @@ use serde_json::json;
 use testbed::{User, wait};
 
 use crate::harness::{Arena, DEADLINE, OPERATOR, Operator, manifest};
+use crate::program::{eventually, free_port};
 
 /// A replica under a name of its own, so that the audit log tells who wrote.
 fn replica(arena: &Arena, name: &str) -> Operator {
@@ -110,4 +111,27 @@ async fn in_one_namespace_a_role_is_enough() {
         .filter(|r| !r.resource.starts_with('/'))
         .collect();
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
+}
+
+#[tokio::test]
+async fn a_namespace_without_rights_holds_up_itself_alone() {
+    let arena = Arena::without_operator().await;
+    let (here, there) = (arena.namespace("here").await, arena.namespace("there").await);
+    arena.cluster.kubectl(&["delete", "clusterrolebinding", "memcached-operator"]).unwrap();
+    let role = manifest("config/rbac/namespaced/role.yaml");
+    here.namespace.kubectl(&["apply", "--filename", &role]).unwrap();
+    let health = free_port();
+    arena.start_operator(&[
+        "--leader-elect=false",
+        &format!("--watch-namespaces={},{}", here.name(), there.name()),
+        &format!("--health-probe-bind-address=127.0.0.1:{health}"),
+    ]);
+    there.declare("sessions", json!({"replicas": 1})).await;
+    here.declare("sessions", json!({"replicas": 1})).await;
+    here.ready("sessions").await;
+    // Not ready would take the webhooks of all namespaces out of service.
+    eventually(health, "/readyz", "readiness", |answer| answer.starts_with("HTTP/1.1 200")).await;
+    assert!(there.get("deployment", "sessions").is_none());
+    there.namespace.kubectl(&["apply", "--filename", &role]).unwrap();
+    there.ready("sessions").await;
 }
