@@ -12,7 +12,6 @@ mod output;
 mod rbac;
 mod reference;
 mod repository;
-mod sample;
 pub mod sbom;
 
 pub use audit::audit;

@@ -6,7 +6,7 @@ use std::io::{Read, Write as _};
 use std::{fs, io};
 
 use memcached_api::Memcached;
-use memcached_core::memcached::{Settings, build, revision, secret, validate_with, warning};
+use memcached_core::memcached::{PodDefaults, build, revision, secret, validate_with, warning};
 
 use crate::args::Explain;
 
@@ -26,7 +26,7 @@ fn say(text: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// Prints the children of a declaration, or why there are none.
-pub fn explain(explain: &Explain, settings: &Settings) -> Result<(), Box<dyn Error>> {
+pub fn explain(explain: &Explain, settings: &PodDefaults) -> Result<(), Box<dyn Error>> {
     let path = &explain.filename;
     let text = if path.as_os_str() == "-" {
         let mut text = String::new();

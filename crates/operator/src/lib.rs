@@ -9,17 +9,17 @@ mod webhook;
 use std::process::ExitCode;
 
 use clap::Parser;
-use memcached_core::memcached::Settings;
+use memcached_core::memcached::PodDefaults;
 use operator_kit::telemetry::Chain;
 
 /// Our name: in managed fields, on leases, to those who watch.
 const NAME: &str = "memcached-operator";
 
 /// Does what the command line says, building pods by these defaults.
-pub fn main(settings: &Settings) -> ExitCode {
+pub fn main(settings: &PodDefaults) -> ExitCode {
     let cli = args::Cli::parse();
     let agent_image = cli.operator.agent_image.clone().unwrap_or_else(|| settings.agent_image.clone());
-    let settings = &Settings { agent_image, ..settings.clone() };
+    let settings = &PodDefaults { agent_image, ..settings.clone() };
     let outcome = match &cli.command {
         Some(args::Command::Crd) => explain::print_crds(),
         Some(args::Command::Explain(explain)) => explain::explain(explain, settings),

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use memcached_core::memcached::Settings;
+use memcached_core::memcached::PodDefaults;
 
 fn main() -> ExitCode {
-    memcached_operator::main(&Settings::default())
+    memcached_operator::main(&PodDefaults::default())
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use kube::{Client, Config};
 use memcached_api::label;
-use memcached_core::memcached::Settings;
+use memcached_core::memcached::PodDefaults;
 use operator_kit::admin::{CertificateSource, Protection, Readiness, serve_health, serve_metrics};
 use operator_kit::controller::{self, Controllers};
 use operator_kit::lease::{self, Leadership, LeaseConfig, Mark, MarkKeys, Scope};
@@ -20,12 +20,12 @@ use crate::{NAME, webhook};
 const PREDECESSORS: [&str; 2] = ["manager", "memcached-operator"];
 
 /// Runs until a signal says stop.
-pub fn run(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Error>> {
+pub fn run(operator: Operator, settings: &PodDefaults) -> Result<(), Box<dyn Error>> {
     telemetry::init(operator.log_format)?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(operator, settings))
 }
 
-async fn serve(operator: Operator, settings: &Settings) -> Result<(), Box<dyn Error>> {
+async fn serve(operator: Operator, settings: &PodDefaults) -> Result<(), Box<dyn Error>> {
     let shutdown = shutdown::on_signals()?;
     let config = Config::infer().await.map_err(|error| format!("no cluster to work in: {error}"))?;
     let metrics = Metrics::new("memcached_operator", &[("version", env!("CARGO_PKG_VERSION"))]);

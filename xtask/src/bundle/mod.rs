@@ -1,6 +1,7 @@
 //! bundle/: the operator for the Operator Lifecycle Manager.
 
 mod descriptor;
+mod sample;
 mod service_version;
 
 use crate::error::Result;

@@ -3,14 +3,14 @@
 use memcached_api::admission;
 use serde_json::{Map, Value, json};
 
-use super::descriptor;
+use super::{descriptor, sample};
 use crate::crd::{self, Definition};
 use crate::error::{Error, Result};
 use crate::manifest;
 use crate::output::Output;
 use crate::rbac::{self, NAME};
 use crate::repository::Repository;
-use crate::{NOTICE, VERSION, sample};
+use crate::{NOTICE, VERSION};
 
 const PATH: &str = "bundle/manifests/memcached-operator.clusterserviceversion.yaml";
 /// Where OLM mounts the certificate that it makes for webhooks.

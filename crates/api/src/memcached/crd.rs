@@ -5,7 +5,8 @@ use kube_core::CustomResourceExt;
 
 use crate::crd::EMBEDDED;
 use crate::memcached::Memcached;
-use crate::memcached::rule::{self, argument};
+use crate::memcached::rule;
+use crate::memcached::rule::server::argument;
 
 /// The CustomResourceDefinition of `Memcached`.
 ///

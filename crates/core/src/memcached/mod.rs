@@ -1,13 +1,13 @@
 //! The kind `Memcached`: its rules, its children, the pod template in force, its status.
 
 pub mod build;
-pub mod default;
+pub mod defaulting;
 pub mod observed;
-pub mod pod_fields;
+pub mod pod_defaults;
 pub mod revision;
+pub mod rollout_fields;
 pub mod rule;
 pub mod secret;
-pub mod settings;
 pub mod status;
 pub mod validate;
 pub mod warning;
@@ -16,5 +16,5 @@ pub mod warning;
 pub(crate) mod fixture;
 
 pub use observed::Observed;
-pub use settings::Settings;
+pub use pod_defaults::PodDefaults;
 pub use validate::{Validated, validate, validate_observed, validate_with};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::memcached::build::{owner, pod::build_template};
 use crate::memcached::observed::tls_mode;
-use crate::memcached::pod_fields::pod_fields;
+use crate::memcached::rollout_fields::rollout_fields;
 use crate::memcached::secret;
 use crate::memcached::validate::Validated;
 
@@ -84,7 +84,7 @@ pub fn decide(
         (None, _) => None,
     };
     let now = Inputs {
-        fields: pod_fields(cache),
+        fields: rollout_fields(cache),
         trigger: cache.restart_trigger.clone(),
         found_tls_mode: cache.tls.as_ref().and_then(|tls| tls.found),
         tls_mode: cache.tls.as_ref().map(|tls| tls.mode),

@@ -4,7 +4,7 @@ use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec, Monitoring, Ser
 use super::*;
 use crate::memcached::build::{Child, build_children};
 use crate::memcached::fixture::{memcached, validated, with_sasl, with_tls};
-use crate::memcached::{Observed, Settings, validate, validate_observed};
+use crate::memcached::{Observed, PodDefaults, validate, validate_observed};
 
 fn annotations(template: &PodTemplateSpec) -> std::collections::BTreeMap<String, String> {
     template.metadata.clone().unwrap_or_default().annotations.unwrap_or_default()
@@ -128,7 +128,7 @@ fn listeners(in_force: &InForce) -> String {
 
 /// What becomes of a cache in a reconcile: its template in force, and what is observed in the next one.
 fn reconcile(cache: &Memcached, observed: &Observed, deployed: Option<&Deployment>) -> (InForce, Observed) {
-    let cache = validate_observed(cache, &Settings::default(), observed).unwrap();
+    let cache = validate_observed(cache, &PodDefaults::default(), observed).unwrap();
     let in_force = decide(&cache, Some("hash"), &observed.revisions, deployed);
     let mut next = observed.clone();
     next.revisions.extend(in_force.new_revision.clone());

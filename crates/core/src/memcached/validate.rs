@@ -8,8 +8,8 @@ use memcached_api::memcached::spec::{
 };
 
 use crate::memcached::observed::Observed;
+use crate::memcached::pod_defaults::PodDefaults;
 use crate::memcached::rule::{self, Violation};
-use crate::memcached::settings::Settings;
 use operator_model::image;
 use operator_model::managed::is_owned;
 
@@ -33,7 +33,7 @@ pub struct Validated {
     pub network_policy: Option<NetworkPolicy>,
     pub paused: bool,
     /// What is built where the declaration is silent.
-    pub settings: Settings,
+    pub settings: PodDefaults,
     /// The declaration itself, for what needs no resolving.
     pub spec: MemcachedSpec,
 }
@@ -83,18 +83,18 @@ pub fn issued_secret(cache: &str) -> String {
 
 /// Checks every rule; all violations at once, each naming its field. Fills in this version's own defaults.
 pub fn validate(cache: &Memcached) -> Result<Validated, Vec<Violation>> {
-    validate_with(cache, &Settings::default())
+    validate_with(cache, &PodDefaults::default())
 }
 
 /// Checks every rule, and fills in these defaults where the declaration is silent. Nothing is known of what runs.
-pub fn validate_with(cache: &Memcached, settings: &Settings) -> Result<Validated, Vec<Violation>> {
+pub fn validate_with(cache: &Memcached, settings: &PodDefaults) -> Result<Validated, Vec<Violation>> {
     validate_observed(cache, settings, &Observed::default())
 }
 
 /// Checks every rule. Where the declaration is silent, what was found running decides, and then these defaults.
 pub fn validate_observed(
     cache: &Memcached,
-    settings: &Settings,
+    settings: &PodDefaults,
     observed: &Observed,
 ) -> Result<Validated, Vec<Violation>> {
     let name = cache.metadata.name.clone().unwrap_or_default();
@@ -143,7 +143,7 @@ fn declared(cache: &Memcached) -> MemcachedSpec {
     spec
 }
 
-fn resolve_image(spec: &MemcachedSpec, settings: &Settings) -> String {
+fn resolve_image(spec: &MemcachedSpec, settings: &PodDefaults) -> String {
     match (&spec.version, &spec.image) {
         // A defaulted image gives way to a version.
         (Some(version), _) => format!("memcached:{version}"),
@@ -222,7 +222,7 @@ mod tests {
 
     use super::*;
     use crate::memcached::fixture;
-    use crate::memcached::settings::DEFAULT_IMAGE;
+    use crate::memcached::pod_defaults::DEFAULT_IMAGE;
 
     #[test]
     fn an_empty_declaration_is_one_server_of_the_default_image() {

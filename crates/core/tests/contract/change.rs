@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use memcached_api::Memcached;
 use memcached_core::memcached::revision::decide;
 use memcached_core::memcached::secret::{self, Data};
-use memcached_core::memcached::{Settings, Validated, validate_with};
+use memcached_core::memcached::{PodDefaults, Validated, validate_with};
 use serde_json::{Value, json};
 
 use crate::fixture::{accepted, merged, sessions, with_knobs, with_monitoring, with_sasl, with_tls};
@@ -64,7 +64,7 @@ fn secret_changes(data: &[(&str, &str)]) -> bool {
 }
 
 fn other_version() -> bool {
-    let other = Settings { image: "memcached:1.7".into(), readiness_seconds: 3, ..Settings::default() };
+    let other = PodDefaults { image: "memcached:1.7".into(), readiness_seconds: 3, ..PodDefaults::default() };
     let cache = sessions(&json!({}));
     is_changed_by((&accepted(&json!({})), None), (&validate_with(&cache, &other).unwrap(), None))
 }
@@ -73,7 +73,7 @@ fn trigger() -> bool {
     let mut cache: Memcached = sessions(&json!({}));
     let annotation = ("memcached.c5c3.io/restart-trigger".to_owned(), "now".to_owned());
     cache.metadata.annotations = Some([annotation].into());
-    is_changed_by((&accepted(&json!({})), None), (&validate_with(&cache, &Settings::default()).unwrap(), None))
+    is_changed_by((&accepted(&json!({})), None), (&validate_with(&cache, &PodDefaults::default()).unwrap(), None))
 }
 
 fn budget() -> Value {

@@ -1,7 +1,7 @@
 //! Defaults that are filled in change nothing but the text of a declaration.
 
 use memcached_api::memcached::spec::WorkloadType;
-use memcached_core::memcached::default::fill;
+use memcached_core::memcached::defaulting::fill;
 use memcached_core::memcached::revision::decide;
 use memcached_core::memcached::secret::mounted;
 use memcached_core::memcached::{Validated, validate};

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use kube_cel::{CompiledSchema, Validator, compile_schema};
 use memcached_api::memcached::crd;
-use memcached_api::memcached::rule::{self, argument};
+use memcached_api::memcached::rule;
+use memcached_api::memcached::rule::server::argument;
 use memcached_api::memcached::spec::MemcachedSpec;
 use memcached_core::memcached::rule::{Violation, check, check_update};
 use proptest::prelude::*;

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use memcached_core::memcached::Settings;
+use memcached_core::memcached::PodDefaults;
 
 fn main() -> ExitCode {
-    let settings = Settings { image: "memcached:1.6.45".into(), readiness_seconds: 3, ..Settings::default() };
+    let settings = PodDefaults { image: "memcached:1.6.45".into(), readiness_seconds: 3, ..PodDefaults::default() };
     memcached_operator::main(&settings)
 }

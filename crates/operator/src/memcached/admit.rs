@@ -6,7 +6,7 @@ use memcached_api::memcached::admission::{MUTATE, VALIDATE};
 use memcached_api::memcached::rule::FieldErrorReason;
 use memcached_api::memcached::spec::WorkloadType;
 use memcached_core::memcached::rule::{self, Violation};
-use memcached_core::memcached::{default, warning};
+use memcached_core::memcached::{defaulting, warning};
 use operator_kit::webhook::{Answer, Cause, CauseReason, Operation, Request, Webhooks};
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ fn mutate(request: &Request, workload: WorkloadType) -> Answer {
     match request.object.as_ref().and_then(value) {
         Some(new) => {
             let old = request.old_object.as_ref().and_then(value);
-            Answer::change(&new, &default::fill(old.as_ref(), &new, workload))
+            Answer::change(&new, &defaulting::fill(old.as_ref(), &new, workload))
         }
         None => Answer::allow(),
     }

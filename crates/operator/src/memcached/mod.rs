@@ -15,7 +15,7 @@ use memcached_api::memcached::{condition, reason};
 use memcached_core::memcached::build::{Built, RESOURCES, build};
 use memcached_core::memcached::rule::Violation;
 use memcached_core::memcached::status::{RolloutStatus, StatusInput, status};
-use memcached_core::memcached::{Settings, validate_observed};
+use memcached_core::memcached::{PodDefaults, validate_observed};
 use operator_kit::controller::{Context, Error, Kind, Outcome, RelatedRoute, Unreadable};
 use operator_kit::metrics::{GaugeFamily, Metrics};
 use operator_model::problem::{Class, Problem, class_of};
@@ -27,12 +27,12 @@ pub use admit::webhooks;
 
 /// The kind, with the defaults to build by.
 pub struct MemcachedKind {
-    settings: Settings,
+    settings: PodDefaults,
     gauges: Gauges,
 }
 
 impl MemcachedKind {
-    pub fn new(settings: Settings, metrics: &Metrics) -> Self {
+    pub fn new(settings: PodDefaults, metrics: &Metrics) -> Self {
         Self { settings, gauges: Gauges::new(metrics) }
     }
 }

@@ -32,8 +32,9 @@ struct Fault {
     writes: usize,
 }
 
-/// How many writes of a new cache are failed: more than it takes, as the last one shows.
-const WRITES: usize = 8;
+/// How many writes a new cache takes at least: two children, their revision and two of the status, and how many are failed.
+const LEAST: usize = 5;
+const WRITES: usize = 7;
 
 #[tokio::test]
 async fn each_write_that_fails_in_turn_is_made_up_for() {
@@ -70,7 +71,7 @@ async fn each_write_that_fails_in_turn_is_made_up_for() {
         place.ready(name).await;
     }
     for (name, fault) in &*faults.lock().unwrap() {
-        assert!(fault.which == WRITES - 1 || fault.writes > fault.which, "{name}: only {} writes", fault.writes);
+        assert!(fault.which >= LEAST || fault.writes > fault.which, "{name}: only {} writes", fault.writes);
     }
     // What passes by itself is no news.
     let warnings = place.namespace.kubectl(&["get", "events", "--field-selector=type=Warning"]).unwrap();

@@ -1,12 +1,11 @@
 //! The rules of a declaration, one entry each: what must hold (in CEL, for the API server), which field breaks it,
 //! and what to tell people. The operator's own checks tell the same in the same words.
 
-pub mod argument;
 mod autoscaling;
 mod availability;
 mod monitoring;
 mod security;
-mod server;
+pub mod server;
 mod service;
 mod workload;
 

@@ -4,16 +4,13 @@
 //! those who get past it, and more: a declaration without violations is one that Kubernetes has no reason to refuse
 //! the children of.
 
-mod argument;
 mod autoscaling;
 mod availability;
-mod extstore;
-mod item_size;
-mod memory;
 mod monitoring;
 mod network_policy;
 mod pod;
 mod security;
+mod server;
 mod service;
 mod version;
 mod workload;
@@ -33,10 +30,7 @@ pub fn check_update(old: &MemcachedSpec, new: &MemcachedSpec) -> Option<Violatio
 pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
     let mut violations = workload::check(name, spec);
     violations.extend(version::check(spec));
-    violations.extend(memory::check(spec));
-    violations.extend(item_size::check(spec));
-    violations.extend(extstore::check(spec));
-    violations.extend(argument::check(spec));
+    violations.extend(server::check(spec));
     violations.extend(autoscaling::check(spec));
     violations.extend(availability::check(spec));
     violations.extend(monitoring::check(spec));

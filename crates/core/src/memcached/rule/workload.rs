@@ -3,7 +3,7 @@
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::{MemcachedSpec, Workload, WorkloadType};
 
-use crate::memcached::settings::DEFAULT_IMAGE;
+use crate::memcached::pod_defaults::DEFAULT_IMAGE;
 use operator_model::image;
 use operator_model::name::is_dns_label;
 use operator_model::violation::Violation;

@@ -14,10 +14,10 @@ use crate::memcached::build::labels;
 use crate::memcached::observed::Observed;
 use crate::memcached::validate::Validated;
 
-mod failure;
+mod pod_failure;
 mod rollout;
 
-pub use failure::{Failure, FailureKind};
+pub use pod_failure::{Failure, FailureKind};
 pub use rollout::RolloutStatus;
 
 /// Everything that a status tells of.

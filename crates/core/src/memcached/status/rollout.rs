@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
 use super::StatusInput;
-use super::failure::{Failure, FailureKind, container_failure, creation_failure, scheduling_failure};
+use super::pod_failure::{Failure, FailureKind, container_failure, creation_failure, scheduling_failure};
 
 /// The API server's default of `progressDeadlineSeconds`.
 const DEFAULT_DEADLINE: i32 = 600;

@@ -7,8 +7,8 @@ use memcached_api::memcached::reason;
 use memcached_api::memcached::spec::{MemcachedSpec, PodDisruptionBudget};
 
 use crate::memcached::build::keeps_apart;
+use crate::memcached::pod_defaults::DEFAULT_IMAGE;
 use crate::memcached::rule::{fewest, percentage};
-use crate::memcached::settings::DEFAULT_IMAGE;
 use crate::memcached::validate::{Scale, Validated};
 use operator_model::{image, quantity};
 

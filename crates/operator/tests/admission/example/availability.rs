@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::scale::autoscaled;
+use super::autoscaling::autoscaled;
 use super::{By, Example, accepted, refused};
 
 fn budget(replicas: Option<i32>, mut budget: Value) -> Value {

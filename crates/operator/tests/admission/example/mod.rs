@@ -4,9 +4,9 @@
 
 #![allow(dead_code, reason = "every test binary uses another part")]
 
+mod autoscaling;
 mod availability;
 mod beyond;
-mod scale;
 mod security;
 mod server;
 mod workload;
@@ -110,7 +110,7 @@ pub fn all() -> Vec<Example> {
     let mut all = server::examples();
     all.extend(availability::examples());
     all.extend(security::examples());
-    all.extend(scale::examples());
+    all.extend(autoscaling::examples());
     all.extend(workload::examples());
     all.extend(beyond::examples());
     all

@@ -1,7 +1,7 @@
 //! Arguments that fight the operator, in every spelling that `getopt_long` takes.
 
 use memcached_api::memcached::rule;
-use memcached_api::memcached::rule::argument::{EXTENDED, FAMILIES, LETTERS, NAMES, WITH_VALUE};
+use memcached_api::memcached::rule::server::argument::{EXTENDED, FAMILIES, LETTERS, NAMES, WITH_VALUE};
 use memcached_api::memcached::spec::MemcachedSpec;
 use operator_model::violation::Violation;
 

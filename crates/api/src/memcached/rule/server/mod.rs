@@ -1,5 +1,7 @@
 //! What memcached would not start with, or would be killed in.
 
+pub mod argument;
+
 use super::Rule;
 
 const SERVER: &str = "spec.memcached";

@@ -1,4 +1,8 @@
-//! Memory limits that memcached would be killed in, and connection limits it would not start with.
+//! What memcached would not start with, or be killed for: memory, connections, item sizes, the disk tier, arguments.
+
+mod argument;
+mod extstore;
+mod item_size;
 
 use memcached_api::memcached::rule;
 use memcached_api::memcached::spec::MemcachedSpec;
@@ -25,6 +29,9 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
     if connections < least {
         violations.push(Violation::of(&rule::CONNECTIONS, &[connections, threads, least]));
     }
+    violations.extend(item_size::check(spec));
+    violations.extend(extstore::check(spec));
+    violations.extend(argument::check(spec));
     violations
 }
 

@@ -8,7 +8,7 @@ pub const DEFAULT_IMAGE: &str = "memcached:1.6";
 
 /// The defaults that shape pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct PodDefaults {
     /// memcached's image.
     pub image: String,
     /// The exporter's image.
@@ -21,7 +21,7 @@ pub struct Settings {
     pub liveness_seconds: i32,
 }
 
-impl Default for Settings {
+impl Default for PodDefaults {
     fn default() -> Self {
         Self {
             image: DEFAULT_IMAGE.into(),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::memcached::validate::Validated;
 
 /// What a spec declares about pods, with today's defaults for the rest.
-pub fn pod_fields(cache: &Validated) -> PodFields {
+pub fn rollout_fields(cache: &Validated) -> PodFields {
     PodFields::new(declared(cache), defaults(cache))
 }
 
@@ -151,10 +151,10 @@ fn security_fields(cache: &Validated, security: &Security) -> Vec<(&'static str,
 mod tests {
     use super::*;
     use crate::memcached::fixture::validated;
-    use crate::memcached::settings::DEFAULT_IMAGE;
+    use crate::memcached::pod_defaults::DEFAULT_IMAGE;
 
     fn fields(change: impl FnOnce(&mut MemcachedSpec)) -> PodFields {
-        pod_fields(&validated(change))
+        rollout_fields(&validated(change))
     }
 
     #[test]

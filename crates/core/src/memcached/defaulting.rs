@@ -6,7 +6,7 @@
 use memcached_api::memcached::spec::{STOCK_EXPORTER, Server, ServiceMonitor, WorkloadType};
 use serde_json::{Map, Value, json};
 
-use crate::memcached::settings::DEFAULT_IMAGE;
+use crate::memcached::pod_defaults::DEFAULT_IMAGE;
 
 type Object = Map<String, Value>;
 
@@ -179,5 +179,5 @@ fn is_owned(object: &Value, field: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "default_tests.rs"]
+#[path = "defaulting_tests.rs"]
 mod tests;
