@@ -21,9 +21,9 @@ type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 /// use operator_kit::admin::Readiness;
 ///
 /// let readiness = Readiness::default();
-/// readiness.register("caches", || false);
+/// readiness.register("stores", || false);
 /// readiness.register_check("scope", || Err("waiting for another operator".into()));
-/// assert_eq!(readiness.failing(), ["caches", "scope: waiting for another operator"]);
+/// assert_eq!(readiness.failing(), ["stores", "scope: waiting for another operator"]);
 /// ```
 #[derive(Clone, Default)]
 pub struct Readiness {
