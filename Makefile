@@ -121,7 +121,7 @@ test-e2e: root testbed test-image ## Real kubelet and containers in namespaces o
 test-package: root testbed test-image ## Chart, kustomize, install.yaml: installed, upgraded and removed on a node of their own (root)
 	@$(TESTBED) install --for package
 	$(CARGO) test --locked --workspace --test package -- --test-threads $(THREADS)
-	@$(TESTBED) down --name package
+	@for name in package package-2 package-3; do $(TESTBED) down --name $$name; done
 
 compat: root testbed test-image ## The other operator's own test suite, against ours (root)
 	@$(TESTBED) install --for compat

@@ -1,6 +1,5 @@
 //! Webhooks whose certificate comes from cert-manager. The operator registers its authority.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,11 +12,9 @@ use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use testbed::namespace::Namespace;
-use testbed::pki::Pki;
 use testbed::wait;
 use tokio::task::JoinHandle;
 
-use crate::kind;
 use crate::site::{DEADLINE, SYSTEM, Site};
 
 /// Somebody who declares caches all the time, without keeping them.
@@ -107,64 +104,46 @@ async fn expect_no_refusal_while_renewed(site: &Site, namespace: &str, secret: &
 }
 
 #[tokio::test]
-async fn a_certificate_that_others_issue_is_served_without_the_right_to_make_one() {
-    let site = Site::open().await;
-    let (operators, caches) = (site.namespace("operator").await, site.namespace("caches").await);
-    kind::install(&site.node).await;
-    let values = ["--set", "certmanager.enabled=true"];
-    let install = ["install", "memcached-operator", CHART, "--namespace", operators.name()];
-    site.helm.run(&[&install[..], &values].concat()).unwrap();
-
-    let wanted = "jsonpath={.spec.secretName} {.spec.dnsNames[0]} {.spec.issuerRef.name}";
-    let wanted = operators.kubectl(&["get", "certificate", "memcached-operator-webhook", "--output", wanted]);
-    let wanted = wanted.unwrap();
-    let [secret, host, issuer] = wanted.split(' ').collect::<Vec<_>>()[..] else { panic!("{wanted}") };
-    assert_eq!(host, format!("memcached-operator-webhook.{}.svc", operators.name()));
-    operators.kubectl(&["get", "issuer", issuer]).unwrap();
-    let files = tempfile::tempdir().unwrap();
-    let authority = Pki::create(files.path().to_path_buf()).unwrap();
-    let (certificate, key) = authority.server("webhook", &[host], &[]).unwrap();
-    // While there is no certificate the pod waits, and caches can be declared.
-    assert!(site.registrations().iter().all(|(_, entries)| entries.is_empty()), "{:?}", site.registrations());
-    site.declare(&caches, "early", &json!({"replicas": 1})).unwrap();
-    let file = |key: &str, path: &Path| format!("--from-file={key}={}", path.display());
-    let files = [file("tls.crt", &certificate), file("tls.key", &key), file("ca.crt", &authority.ca())];
-    let create = ["create", "secret", "generic", secret, "--type=kubernetes.io/tls", &files[0], &files[1], &files[2]];
-    operators.kubectl(&create).unwrap();
-
-    site.rolled_out(operators.name(), "memcached-operator").await;
-    let wanted = std::fs::read_to_string(authority.ca()).unwrap();
-    for (configuration, entries) in site.registrations() {
-        let bundle = BASE64.decode(entries[0]["clientConfig"]["caBundle"].as_str().unwrap()).unwrap();
-        let bundle = String::from_utf8(bundle).unwrap();
-        assert_eq!(bundle.trim(), wanted.trim(), "{configuration} trusts the mounted authority");
-    }
-    site.ready(&caches, "early").await;
-    let plain = site.plain_cache(&caches, "plain").await;
-    assert_eq!(plain["spec"]["replicas"], 1, "the webhook fills defaults in");
-    let account = format!("--as=system:serviceaccount:{}:memcached-operator", operators.name());
-    let may_not = operators.kubectl(&["auth", "can-i", "create", "secrets", &account]).unwrap_err().to_string();
-    assert!(may_not.contains("no"), "{may_not}");
-}
-
-#[tokio::test]
-async fn a_chart_with_cert_manager_renews_without_a_refused_request() {
+async fn a_chart_with_cert_manager_waits_for_its_certificate_and_renews_it_without_a_refused_request() {
     let site = Site::open().await;
     let (operators, caches) = (site.namespace("operator").await, site.namespace("caches").await);
     site.node.add_cert_manager().await.unwrap();
-    let values = ["--set", "certmanager.enabled=true"];
-    let install = ["install", "memcached-operator", CHART, "--namespace", operators.name()];
-    site.helm.run(&[&install[..], &values].concat()).unwrap();
+    let helm = |verb: &str, values: &[&str]| {
+        let release = [verb, "memcached-operator", CHART, "--namespace", operators.name(), "--set"];
+        site.helm.run(&[&release[..], &["certmanager.enabled=true"], values].concat()).unwrap();
+    };
+    // While there is no certificate the pod waits, and caches can be declared.
+    helm("install", &["--set", "certmanager.issuerRef.name=nobody"]);
+    site.declare(&caches, "early", &json!({"replicas": 1})).unwrap();
+    assert!(site.registrations().iter().all(|(_, entries)| entries.is_empty()), "{:?}", site.registrations());
+
+    helm("upgrade", &["--reset-values"]);
     site.rolled_out(operators.name(), "memcached-operator").await;
-    site.plain_cache(&caches, "plain").await;
+    site.ready(&caches, "early").await;
+    let plain = site.plain_cache(&caches, "plain").await;
+    assert_eq!(plain["spec"]["replicas"], 1, "the webhook fills defaults in");
     let data = |secret: &str, key: &str| {
         let path = format!(r"jsonpath={{.data.{}}}", key.replace('.', r"\."));
         operators.kubectl(&["get", "secret", secret, "--output", &path]).unwrap()
     };
-    let trusted = data("memcached-operator-webhook-cert", "ca.crt");
-    assert_eq!(trusted, data("memcached-operator-webhook-cert-ca", "tls.crt"), "the authority, not the certificate");
+    let trusted = data("memcached-operator-webhook-cert-ca", "tls.crt");
+    let expect_trust = || {
+        assert_eq!(trusted, data("memcached-operator-webhook-cert", "ca.crt"), "the authority, not the certificate");
+        for (configuration, entries) in site.registrations() {
+            let bundle = entries[0]["clientConfig"]["caBundle"].as_str().unwrap();
+            assert_eq!(text(bundle).trim(), text(&trusted).trim(), "{configuration}");
+        }
+    };
+    expect_trust();
+    let account = format!("--as=system:serviceaccount:{}:memcached-operator", operators.name());
+    let may_not = operators.kubectl(&["auth", "can-i", "create", "secrets", &account]).unwrap_err().to_string();
+    assert!(may_not.contains("no"), "{may_not}");
     expect_no_refusal_while_renewed(&site, operators.name(), "memcached-operator-webhook-cert", &caches).await;
-    assert_eq!(trusted, data("memcached-operator-webhook-cert", "ca.crt"), "which has not changed");
+    expect_trust();
+}
+
+fn text(base64: &str) -> String {
+    String::from_utf8(BASE64.decode(base64).unwrap()).unwrap()
 }
 
 #[tokio::test]

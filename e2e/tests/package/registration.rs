@@ -56,7 +56,8 @@ async fn a_wrong_image_over_running_caches_locks_nobody_out_and_the_right_one_he
         helm(&site, &operators, "upgrade", &[&wrong[..], &["--set", "logFormat=json"]].concat());
     }
 
-    helm(&site, &operators, "upgrade", &[]);
+    // Without values of its own an upgrade takes those of the last one.
+    helm(&site, &operators, "upgrade", &["--reset-values"]);
     site.rolled_out(operators.name(), RELEASE).await;
     assert_eq!(site.registrations().len(), 2);
     for name in ["sessions", "new-0", "new-1"] {
@@ -80,7 +81,7 @@ async fn upgrades_of_the_chart_leave_the_entries_alone_and_an_uninstall_takes_th
     }
     let before = site.registrations();
     // Two in a row, while the operator of the first may still be starting, then one as Helm 3 did it.
-    for values in [&["--set", "logFormat=json"][..], &[], &["--server-side=false"]] {
+    for values in [&["--set", "logFormat=json"][..], &["--reset-values"], &["--server-side=false"]] {
         helm(&site, &operators, "upgrade", values);
         assert_eq!(site.registrations(), before, "{values:?}");
     }

@@ -1,7 +1,7 @@
 //! A node that one test after the other has for itself, with the operator's image and no trace of an operator.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use e2e::helm::Helm;
 use e2e::operator;
@@ -15,6 +15,7 @@ use testbed::namespace::Namespace;
 use testbed::progress::Progress;
 use testbed::store::Store;
 use testbed::{Error, Node, Result, wait};
+use tokio::sync::Mutex;
 
 /// How long anything may take on a busy machine, in seconds.
 pub const DEADLINE: u64 = 300;
@@ -25,6 +26,11 @@ const OPERATOR: &str = "app.kubernetes.io/name=memcached-operator";
 const RESTRICTED: &[(&str, &str)] = &[("pod-security.kubernetes.io/enforce", "restricted")];
 const BUILT: &str = "docker.io/library/memcached-operator:dev";
 
+/// An install is about a whole cluster: so many can be tried at once.
+const NODES: [&str; 3] = ["package", "package-2", "package-3"];
+/// The nodes that this process has used; they end with it.
+static HELD: Mutex<Vec<(&str, Node)>> = Mutex::const_new(Vec::new());
+
 /// A node of their own for the installs.
 pub struct Site {
     pub node: Node,
@@ -34,20 +40,33 @@ pub struct Site {
     _turn: File,
 }
 
+fn take_turn(locks: &[(&'static str, PathBuf)]) -> (&'static str, File) {
+    loop {
+        for (name, path) in locks {
+            let file = File::create(path).unwrap();
+            if file.try_lock().is_ok() {
+                return (name, file);
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
 impl Site {
-    /// The node, when it is this test's turn.
+    /// The next node that is free.
     pub async fn open() -> Self {
         let home = Home::locate().unwrap();
-        let turn = home.lock_file("package.turn");
-        // Held while waiting, so that it is there for the next.
-        let node = Node::leased(Store::new(home, Progress::detect()), "package").await.unwrap();
+        let locks = NODES.map(|name| (name, home.lock_file(&format!("{name}.turn"))));
         // Waiting for minutes is not for an async thread.
-        let turn = tokio::task::spawn_blocking(move || {
-            let file = File::create(turn).unwrap();
-            file.lock().unwrap();
-            file
-        });
-        let turn = turn.await.unwrap();
+        let (name, turn) = tokio::task::spawn_blocking(move || take_turn(&locks)).await.unwrap();
+        let leased = || Node::leased(Store::new(home.clone(), Progress::detect()), name);
+        let node = leased().await.unwrap();
+        let mut nodes = HELD.lock().await;
+        if nodes.iter().all(|(used, _)| *used != name) {
+            // The next test finds it running.
+            nodes.push((name, leased().await.unwrap()));
+        }
+        drop(nodes);
         let home = tempfile::tempdir().unwrap();
         let helm = Helm::of(&node, home.path()).unwrap();
         let site = Self { node, helm, home, _turn: turn };
