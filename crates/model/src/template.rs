@@ -147,8 +147,8 @@ impl PodFields {
     pub fn is_same(&self, now: &Self) -> bool {
         self.declared.keys().chain(now.declared.keys()).all(|path| {
             match (self.declared.get(path), now.declared.get(path)) {
-                // A default was written into the spec.
-                (None, Some(now)) => self.defaults.get(path) == Some(now),
+                // A default was written into the spec: one of that time, or one of a field that there was not then.
+                (None, Some(value)) => self.defaults.get(path).or_else(|| now.defaults.get(path)) == Some(value),
                 // What was declared is today's default.
                 (Some(then), None) => now.defaults.get(path) == Some(then),
                 (then, now) => then == now,

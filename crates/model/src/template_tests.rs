@@ -84,3 +84,13 @@ fn revisions_count_up_and_the_latest_is_in_force() {
     revisions.last_mut().unwrap().data = Some(RawExtension(json!({"inputs": 7})));
     assert_eq!(KeptTemplate::<Inputs>::latest(&revisions), None, "an older one is not in force");
 }
+
+#[test]
+fn a_field_that_is_new_with_its_default_changes_nothing() {
+    // As a CustomResourceDefinition of a newer version fills it in, and a webhook writes it down.
+    let older = PodFields::new([], []);
+    let silent = PodFields::new([], [("tone", json!("warm"))]);
+    let filled = PodFields::new([("tone", json!("warm"))], [("tone", json!("warm"))]);
+    let other = PodFields::new([("tone", json!("cold"))], [("tone", json!("warm"))]);
+    assert!(older.is_same(&silent) && older.is_same(&filled) && !older.is_same(&other));
+}

@@ -4,6 +4,7 @@
 
 pub mod optional;
 pub mod proxy;
+mod reader;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,6 +19,8 @@ use tempfile::TempPath;
 use testbed::namespace::Namespace;
 use testbed::{ControlPlane, User, wait};
 use tokio::sync::Mutex;
+
+use reader::Reader;
 
 pub const DEADLINE: u64 = 300;
 pub const OPERATOR: &str = "system:serviceaccount:memcached-operator-system:memcached-operator";
@@ -44,6 +47,7 @@ pub async fn define(cluster: &ControlPlane, file: &str) {
 pub struct Arena {
     pub cluster: ControlPlane,
     pub operator: std::sync::Mutex<Option<Operator>>,
+    reader: Reader,
 }
 
 impl Arena {
@@ -77,7 +81,7 @@ impl Arena {
         for file in ["config/rbac/base.yaml", "config/rbac/cluster.yaml"] {
             cluster.kubectl(&["apply", "--server-side", "--filename", &manifest(file)]).unwrap();
         }
-        Self { cluster, operator: std::sync::Mutex::new(None) }
+        Self { cluster, operator: std::sync::Mutex::new(None), reader: Reader::default() }
     }
 
     /// Creates objects in no namespace.
@@ -237,8 +241,7 @@ impl Place<'_> {
 
     /// An object as JSON, if it is there.
     pub fn get(&self, kind: &str, name: &str) -> Option<Value> {
-        let text = self.namespace.kubectl(&["get", kind, name, "--output", "json", "--ignore-not-found"]).unwrap();
-        serde_json::from_str(&text).ok()
+        self.arena.reader.get(&self.arena.cluster, self.name(), kind, name)
     }
 
     /// Waits until an object is as it should be.
