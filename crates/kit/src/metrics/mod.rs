@@ -135,7 +135,9 @@ impl Metrics {
         let mut registry = self.registry();
         registry.register("leader", "Whether this replica leads", Leads(leadership.clone()));
         let help = "Leases of other releases that this one waits for";
-        registry.register("scope_waiting", help, Waits(leadership));
+        registry.register("scope_waiting", help, Waits(leadership.clone()));
+        let help = "Namespaces whose Lease this release does not have, and where it does not work";
+        registry.register("scope_unavailable", help, Unavailable(leadership));
     }
 
     /// A gauge with series for each object of a kind, shown while this replica leads: who does not lead knows nothing
@@ -202,6 +204,23 @@ impl EncodeMetric for Waits {
                 ("holder", &rival.holder),
             ]);
             encoder.encode_family(&labels)?.encode_gauge(&1_i64)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}
+
+/// One series a namespace that is done without.
+#[derive(Debug)]
+struct Unavailable(Leadership);
+
+impl EncodeMetric for Unavailable {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        for namespace in self.0.without().keys() {
+            encoder.encode_family(&labels(&[("lease_namespace", namespace)]))?.encode_gauge(&1_i64)?;
         }
         Ok(())
     }
