@@ -114,9 +114,10 @@ impl Election {
 
     /// The Leases of our name, and the namespaces of those that may claim every namespace.
     async fn list(&mut self, limit: Duration) -> Result<(Vec<Lease>, BTreeSet<String>), RequestError> {
+        let deadline = Instant::now() + limit;
         let leases = within(limit, list_all(&self.client, &self.config.name)).await?;
         let Some(mark) = &self.config.mark else { return Ok((leases, BTreeSet::new())) };
-        let trusted = self.trust.of(&self.client, mark, &self.config.namespace, &leases, limit / 2).await?;
+        let trusted = self.trust.of(&self.client, mark, &self.config.namespace, &leases, deadline).await?;
         Ok((leases, trusted))
     }
 
@@ -176,12 +177,8 @@ impl Election {
         // First what is not led, then until when the rest is.
         let news = self.publisher.describe(status.clone(), self.elector.limits(now), self.elector.without(now));
         for (namespace, why) in &news.without {
-            tracing::warn!(
-                lease = name,
-                identity,
-                "no Lease in namespace {namespace}: objects there are not managed; {why}. End the other release, or \
-                 delete the Lease {name} there if it is nobody's",
-            );
+            let words = format!("no Lease in namespace {namespace}: objects there are not managed; {why}");
+            tracing::warn!(lease = name, identity, "{words}");
         }
         for namespace in &news.returned {
             tracing::info!(lease = name, identity, namespace, "objects in this namespace are managed again");

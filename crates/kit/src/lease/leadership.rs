@@ -79,6 +79,15 @@ impl Leadership {
         Self { standing: watch::channel(Standing::Always).1, scope }
     }
 
+    /// Leadership without an election, and without one namespace.
+    #[cfg(test)]
+    pub(crate) fn always_but_in(namespace: &str) -> Self {
+        let mut scope = ScopeState::of(ScopeStatus::Settled);
+        scope.limits.insert(namespace.to_owned(), None);
+        scope.without.insert(namespace.to_owned(), "it is somebody's".to_owned());
+        Self { standing: watch::channel(Standing::Always).1, scope: watch::channel(scope).1 }
+    }
+
     /// Whether this process leads, at this moment.
     pub fn is_leader(&self) -> bool {
         self.standing.borrow().leads(Instant::now())

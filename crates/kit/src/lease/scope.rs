@@ -180,12 +180,12 @@ impl ScopeElector {
         }
     }
 
-    /// There is no Lease to be had in a namespace of several: it is done without. Whether that is news.
-    pub fn denied(&mut self, number: usize, now: Instant, why: &str) -> bool {
+    /// There is no Lease to be had in a namespace of several: it is done without.
+    pub fn denied(&mut self, number: usize, now: Instant, why: &str) {
         self.failed(number, now, why);
-        let Some(elector) = self.electors.get_mut(number) else { return false };
+        let Some(elector) = self.electors.get_mut(number) else { return };
         elector.rest_for(now, self.config.renew_deadline / 2);
-        self.denied.insert(elector.namespace().to_owned(), why.to_owned()).is_none()
+        self.denied.insert(elector.namespace().to_owned(), why.to_owned());
     }
 
     /// All Leases of our name were listed, asked for at `sent`. Those in the `trusted` namespaces may claim every

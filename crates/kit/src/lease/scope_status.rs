@@ -32,8 +32,11 @@ impl ScopeElector {
         let idle = self.electors.iter().enumerate().filter(|(_, elector)| elector.leads_until(now).is_none());
         idle.filter_map(|(number, elector)| {
             let namespace = elector.namespace();
-            let why = self.denied.get(namespace).or_else(|| self.failures.get(&Some(number))).cloned();
-            Some((namespace.to_owned(), why.or_else(|| self.foreign(elector, &mark, now).as_ref().map(waits_for))?))
+            let denied =
+                || self.denied.get(namespace).map(|why| format!("{why}. It has to exist, and RBAC to allow it"));
+            let failed = || self.failures.get(&Some(number)).cloned();
+            let foreign = || self.foreign(elector, &mark, now).as_ref().map(waits_for);
+            Some((namespace.to_owned(), denied().or_else(failed).or_else(foreign)?))
         })
         .collect()
     }
@@ -82,5 +85,5 @@ impl ScopeElector {
 }
 
 fn waits_for(rival: &Rival) -> String {
-    format!("waiting for {rival}")
+    format!("waiting for {rival}. End that release, or delete the Lease if no operator holds it")
 }

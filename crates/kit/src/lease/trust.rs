@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
+use futures::{StreamExt, stream};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::PostParams;
@@ -14,16 +14,20 @@ use super::mark::{Mark, Right};
 use super::request::{RequestError, within};
 use crate::telemetry::Chain;
 
-/// How long an answer holds.
+/// How long an answer holds: also if the Lease names another account meanwhile, or who writes it without pause would
+/// have us ask without pause.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// A ServiceAccount, by namespace and name.
-type Account = (String, String);
+/// How many reviews are asked for at once.
+const AT_ONCE: usize = 10;
 
-/// What RBAC has answered.
+/// The name of a ServiceAccount in each of some namespaces.
+type Accounts = BTreeMap<String, String>;
+
+/// What RBAC has answered, by namespace.
 #[derive(Debug, Default)]
 pub(super) struct Trust {
-    answers: BTreeMap<Account, Answer>,
+    answers: BTreeMap<String, Answer>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -43,61 +47,66 @@ impl Trust {
         mark: &Mark,
         home: &str,
         leases: &[Lease],
-        limit: Duration,
+        deadline: Instant,
     ) -> Result<BTreeSet<String>, RequestError> {
         let claims = claims(mark, home, leases);
-        let questions = self.questions(&claims, Instant::now());
-        let ask = |account| async { (within(limit, review(client, mark.right, &account)).await, account) };
-        for (answer, account) in join_all(questions.into_iter().map(ask)).await {
-            self.take_in(account, answer, Instant::now())?;
-        }
-        Ok(self.trusted(claims))
+        let ask = |(namespace, name): (String, String)| async move {
+            let left = deadline.saturating_duration_since(Instant::now());
+            (within(left, review(client, mark.right, &namespace, &name)).await, namespace)
+        };
+        let questions = stream::iter(self.questions(&claims, Instant::now())).map(ask);
+        let answers: Vec<_> = questions.buffer_unordered(AT_ONCE).collect().await;
+        let now = Instant::now();
+        // All of them, so that the next time there is less to ask.
+        let outcomes: Vec<_> =
+            answers.into_iter().map(|(answer, namespace)| self.take_in(&namespace, answer, now)).collect();
+        outcomes.into_iter().collect::<Result<(), _>>()?;
+        Ok(self.trusted(&claims))
     }
 
-    /// Whom to ask about. Answers about those who claim nothing any more are forgotten.
-    fn questions(&mut self, claims: &BTreeSet<Account>, now: Instant) -> Vec<Account> {
-        self.answers.retain(|account, _| claims.contains(account));
-        let is_known = |account: &&Account| self.answers.get(*account).is_some_and(|known| now < known.since + MEMORY);
-        claims.iter().filter(|account| !is_known(account)).cloned().collect()
+    /// Whom to ask about.
+    fn questions(&mut self, claims: &Accounts, now: Instant) -> Accounts {
+        let is_fresh = |answer: &Answer| now < answer.since + MEMORY;
+        self.answers.retain(|namespace, answer| is_fresh(answer) || claims.contains_key(namespace));
+        let is_known = |namespace: &String| self.answers.get(namespace).is_some_and(is_fresh);
+        claims.clone().into_iter().filter(|(namespace, _)| !is_known(namespace)).collect()
     }
 
     fn take_in(
         &mut self,
-        account: Account,
+        namespace: &str,
         answer: Result<bool, RequestError>,
         now: Instant,
     ) -> Result<(), RequestError> {
-        let (namespace, name) = &account;
         let is_trusted = match answer {
             Ok(is_trusted) => is_trusted,
             Err(error) if error.is_refusal() => {
                 let error = Chain(&error);
-                tracing::warn!(namespace, name, %error, "cannot ask for this ServiceAccount's rights: not believed");
+                tracing::warn!(namespace, %error, "cannot ask for the rights of a ServiceAccount: it is not believed");
                 false
             }
             // What it was is a better guess than nothing.
-            Err(_) if self.answers.contains_key(&account) => return Ok(()),
+            Err(_) if self.answers.contains_key(namespace) => return Ok(()),
             Err(error) => return Err(error),
         };
-        if !is_trusted && self.answers.get(&account).is_none_or(|known| known.is_trusted) {
+        if !is_trusted && self.answers.get(namespace).is_none_or(|known| known.is_trusted) {
             tracing::warn!(
                 namespace,
-                name,
                 "a Lease claims all namespaces for a ServiceAccount that is no operator of all: it claims its own only"
             );
         }
-        self.answers.insert(account, Answer { is_trusted, since: now });
+        self.answers.insert(namespace.to_owned(), Answer { is_trusted, since: now });
         Ok(())
     }
 
-    fn trusted(&self, claims: BTreeSet<Account>) -> BTreeSet<String> {
-        let is_trusted = |account: &Account| self.answers.get(account).is_some_and(|known| known.is_trusted);
-        claims.into_iter().filter(is_trusted).map(|(namespace, _)| namespace).collect()
+    fn trusted(&self, claims: &Accounts) -> BTreeSet<String> {
+        let is_trusted = |namespace: &&String| self.answers.get(*namespace).is_some_and(|known| known.is_trusted);
+        claims.keys().filter(is_trusted).cloned().collect()
     }
 }
 
 /// Who claims every namespace, apart from ourselves.
-fn claims(mark: &Mark, home: &str, leases: &[Lease]) -> BTreeSet<Account> {
+fn claims(mark: &Mark, home: &str, leases: &[Lease]) -> Accounts {
     let claim = |lease: &Lease| {
         // The namespace is the Lease's own, whatever it says: that is where its writer has a right to be.
         let namespace = lease.metadata.namespace.clone().filter(|namespace| namespace != home)?;
@@ -107,13 +116,13 @@ fn claims(mark: &Mark, home: &str, leases: &[Lease]) -> BTreeSet<Account> {
     leases.iter().filter_map(claim).collect()
 }
 
-async fn review(client: &Client, right: Right, account: &Account) -> kube::Result<bool> {
-    let review = SubjectAccessReview { spec: question(right, account), ..SubjectAccessReview::default() };
+async fn review(client: &Client, right: Right, namespace: &str, name: &str) -> kube::Result<bool> {
+    let review = SubjectAccessReview { spec: question(right, namespace, name), ..SubjectAccessReview::default() };
     let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
     Ok(reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed))
 }
 
-fn question(right: Right, (namespace, name): &Account) -> SubjectAccessReviewSpec {
+fn question(right: Right, namespace: &str, name: &str) -> SubjectAccessReviewSpec {
     let Right { verb, group, resource, subresource } = right;
     let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     SubjectAccessReviewSpec {
@@ -148,8 +157,8 @@ mod tests {
         lease
     }
 
-    fn account(namespace: &str) -> Account {
-        (namespace.to_owned(), "operator".to_owned())
+    fn accounts<const N: usize>(namespaces: [&str; N], name: &str) -> Accounts {
+        namespaces.map(|namespace| (namespace.to_owned(), name.to_owned())).into()
     }
 
     fn late() -> Result<bool, RequestError> {
@@ -171,9 +180,8 @@ mod tests {
             lease("north", &all, Phase::Leading),
             Lease::default(),
         ];
-        let claims = claims(&all, "north", &leases);
-        assert_eq!(claims.iter().collect::<Vec<_>>(), [&account("south")]);
-        let question = question(all.right, &account("south"));
+        assert_eq!(claims(&all, "north", &leases), accounts(["south"], "operator"));
+        let question = question(all.right, "south", "operator");
         assert_eq!(question.user.as_deref(), Some("system:serviceaccount:south:operator"));
         assert_eq!(question.resource_attributes.unwrap().namespace, None);
     }
@@ -181,22 +189,24 @@ mod tests {
     #[test]
     fn answers_hold_for_a_minute_and_what_cannot_be_asked_is_no() {
         let (mut trust, now) = (Trust::default(), Instant::now());
-        let claims: BTreeSet<Account> = ["a", "b"].map(account).into();
-        assert_eq!(trust.questions(&claims, now).len(), 2);
-        trust.take_in(account("a"), Ok(true), now).unwrap();
-        trust.take_in(account("b"), refusal(), now).unwrap();
-        assert!(trust.questions(&claims, now + MEMORY / 2).is_empty());
-        assert_eq!(trust.trusted(claims.clone()), ["a".to_owned()].into());
-        assert_eq!(trust.questions(&claims, now + MEMORY).len(), 2);
-        trust.take_in(account("a"), late(), now + MEMORY).unwrap();
-        assert_eq!(trust.trusted(claims.clone()), ["a".to_owned()].into(), "the last answer");
-        trust.take_in(account("a"), Ok(false), now + MEMORY).unwrap();
-        assert!(trust.trusted(claims).is_empty());
+        let claims = accounts(["a", "b"], "operator");
+        assert_eq!(trust.questions(&claims, now), claims);
+        trust.take_in("a", Ok(true), now).unwrap();
+        trust.take_in("b", refusal(), now).unwrap();
+        assert_eq!(trust.trusted(&claims), ["a".to_owned()].into());
+        let (soon, later) = (now + MEMORY / 2, now + MEMORY);
+        assert!(trust.questions(&Accounts::new(), soon).is_empty());
+        assert!(trust.questions(&accounts(["a", "b"], "another"), soon).is_empty(), "a new name is no new question");
+        assert_eq!(trust.questions(&claims, later), claims);
+        trust.take_in("a", late(), later).unwrap();
+        assert_eq!(trust.trusted(&claims), ["a".to_owned()].into(), "the last answer");
+        trust.take_in("a", Ok(false), later).unwrap();
+        assert!(trust.trusted(&claims).is_empty());
     }
 
     #[test]
     fn a_review_that_is_not_answered_does_not_make_two_leaders() {
         let mut trust = Trust::default();
-        assert!(trust.take_in(account("a"), late(), Instant::now()).is_err());
+        assert!(trust.take_in("a", late(), Instant::now()).is_err());
     }
 }

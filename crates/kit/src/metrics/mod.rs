@@ -278,6 +278,14 @@ mod tests {
     }
 
     #[test]
+    fn namespaces_that_are_done_without_are_shown() {
+        let metrics = metrics();
+        metrics.show_leadership(Leadership::always_but_in("shop"));
+        assert_line(&metrics, "widget_operator_leader 1");
+        assert_line(&metrics, "widget_operator_scope_unavailable{lease_namespace=\"shop\"} 1");
+    }
+
+    #[test]
     fn series_of_an_object_are_shown_until_it_goes() {
         let metrics = metrics();
         let ready = metrics.gauge_family("replicas_ready", "Ready replicas");
