@@ -24,5 +24,7 @@ pub const LEASE_RELEASE: &str = "memcached.c5c3.io/release";
 pub const LEASE_WATCH_NAMESPACES: &str = "memcached.c5c3.io/watch-namespaces";
 /// On Leases: how far its holder has come.
 pub const LEASE_PHASE: &str = "memcached.c5c3.io/phase";
+/// On Leases: the ServiceAccount of its holder, in the Lease's own namespace.
+pub const LEASE_SERVICE_ACCOUNT: &str = "memcached.c5c3.io/service-account";
 /// On ControllerRevisions: the cache whose pod template they keep.
 pub const TEMPLATE_OF: &str = "memcached.c5c3.io/template-of";

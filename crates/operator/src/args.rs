@@ -59,6 +59,10 @@ pub struct Operator {
     /// release waits while this one works in its namespaces
     #[arg(long, default_value = "memcached-operator")]
     pub release_name: String,
+    /// The ServiceAccount under which the operator runs, in its own namespace. By its rights other releases of all
+    /// namespaces tell that this one may claim them
+    #[arg(long, env = "POD_SERVICE_ACCOUNT", default_value = "memcached-operator")]
+    pub service_account: String,
     /// Where metrics are served over TLS, to those whose token may get /metrics; 0 turns them off
     #[arg(long, default_value = ":8443")]
     pub metrics_bind_address: BindAddress,

@@ -7,7 +7,7 @@ use memcached_api::label;
 use memcached_core::memcached::PodDefaults;
 use operator_kit::admin::{CertificateSource, Protection, Readiness, serve_health, serve_metrics};
 use operator_kit::controller::{self, Controllers};
-use operator_kit::lease::{self, Leadership, LeaseConfig, Mark, MarkKeys, Scope};
+use operator_kit::lease::{self, Leadership, LeaseConfig, Mark, MarkKeys, Right, Scope};
 use operator_kit::metrics::Metrics;
 use operator_kit::shutdown::{self, Shutdown};
 use operator_kit::{task, telemetry};
@@ -112,9 +112,13 @@ fn stand(
             release: label::LEASE_RELEASE,
             scope: label::LEASE_WATCH_NAMESPACES,
             phase: label::LEASE_PHASE,
+            account: label::LEASE_SERVICE_ACCOUNT,
         },
         release: format!("{namespace}/{}", operator.release_name),
         scope: Scope::of(&operator.watch_namespaces),
+        account: operator.service_account.clone(),
+        // Nobody but an operator writes the status of caches, and in all namespaces only one of all.
+        right: Right { verb: "patch", group: "memcached.c5c3.io", resource: "memcacheds", subresource: "status" },
     };
     let config_of_lease = LeaseConfig { mark: Some(mark), ..LeaseConfig::new(namespace, NAME, &identity) };
     let (leadership, election) = lease::candidate(config_of_lease, lease::client(config)?)?;

@@ -116,7 +116,7 @@ impl Error {
         }
     }
 
-    /// What it asks for; leadership that comes back reconciles everything.
+    /// What it asks for; leadership that comes back, everywhere or in a namespace, reconciles what is there.
     pub fn class(&self) -> Option<Class> {
         match self {
             Self::Status(_) | Self::Timeout | Self::Conflict => Some(Class::Retry),

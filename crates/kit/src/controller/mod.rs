@@ -263,15 +263,21 @@ impl Workers {
         }
     }
 
-    /// Reconciles everything now and then, and when leadership comes back.
+    /// Reconciles everything now and then, and when leadership comes back; if that is in one namespace, what is there.
     async fn resync(&self, interval: Duration) {
         let mut timer = tokio::time::interval(interval);
         timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         timer.tick().await;
         let mut leads = self.leadership.watch();
+        let mut returns = self.leadership.returns();
         loop {
             let why = tokio::select! {
                 _ = timer.tick() => "the resync interval has passed",
+                namespaces = returns.next() => {
+                    let objects = self.requeue(|request| namespaces.contains(&request.namespace));
+                    tracing::info!(objects, ?namespaces, "reconciling namespaces whose Lease was acquired");
+                    continue;
+                }
                 Ok(()) = leads.changed() => {
                     if !*leads.borrow_and_update() {
                         continue;
@@ -281,12 +287,14 @@ impl Workers {
                     "leadership was acquired"
                 }
             };
-            let requests: Vec<Request> = self.kinds.values().flat_map(|kind| kind.requests()).collect();
-            tracing::info!(objects = requests.len(), why, "reconciling everything");
-            for request in requests {
-                self.shared.queue.add(request);
-            }
+            tracing::info!(objects = self.requeue(|_| true), why, "reconciling everything");
         }
+    }
+
+    /// Asks for a reconcile of those objects; how many they are.
+    fn requeue(&self, is_meant: impl Fn(&Request) -> bool) -> usize {
+        let requests = self.kinds.values().flat_map(|kind| kind.requests()).filter(is_meant);
+        requests.map(|request| self.shared.queue.add(request)).count()
     }
 }
 

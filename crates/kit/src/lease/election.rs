@@ -1,6 +1,7 @@
 //! Carries out what the [`ScopeElector`] says, against the API server, until the shutdown.
 //! Every request has a deadline of its own, and none keeps a leader past the end of its leadership.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use kube::{Api, Client};
 
 use super::leadership::Publisher;
 use super::request::{RequestError, Response, list_all, replace, request_own, within};
+use super::trust::Trust;
 use super::{ElectionStep, InvalidLease, Leadership, LeaseConfig, ScopeElector, ScopeStatus, ScopeStep};
 use crate::shutdown::Shutdown;
 use crate::telemetry::Chain;
@@ -23,6 +25,7 @@ pub struct Election {
     elector: ScopeElector,
     client: Client,
     publisher: Publisher,
+    trust: Trust,
 }
 
 impl std::fmt::Debug for Election {
@@ -50,7 +53,7 @@ pub fn candidate(config: LeaseConfig, client: Client) -> Result<(Leadership, Ele
     config.check()?;
     let (publisher, leadership) = Publisher::new();
     let elector = ScopeElector::new(config.clone());
-    Ok((leadership, Election { config, elector, client, publisher }))
+    Ok((leadership, Election { config, elector, client, publisher, trust: Trust::default() }))
 }
 
 impl Election {
@@ -100,16 +103,35 @@ impl Election {
             }
             ScopeStep::List => {
                 let sent = Instant::now();
-                match within(limit, list_all(&self.client, &self.config.name)).await {
-                    Ok(leases) => self.elector.listed(sent, Instant::now(), leases),
+                match self.list(limit).await {
+                    Ok((leases, trusted)) => self.elector.listed(sent, Instant::now(), leases, trusted),
                     Err(error) => self.rivals_failed("failed to list the Leases of other operators", &error),
                 }
             }
-            ScopeStep::Rival(lease) => match within(limit, replace(&self.client, &lease)).await {
-                Ok(lease) => self.elector.rival_written(Instant::now(), lease),
-                Err(error) if error.is_conflict(true) => self.elector.rival_refused(),
-                Err(error) => self.rivals_failed("failed to write the Lease of another operator", &error),
-            },
+            ScopeStep::Rival(lease) => self.attempt_rival(&lease, limit).await,
+        }
+    }
+
+    /// The Leases of our name, and the namespaces of those that may claim every namespace.
+    async fn list(&mut self, limit: Duration) -> Result<(Vec<Lease>, BTreeSet<String>), RequestError> {
+        let deadline = Instant::now() + limit;
+        let leases = within(limit, list_all(&self.client, &self.config.name)).await?;
+        let Some(mark) = &self.config.mark else { return Ok((leases, BTreeSet::new())) };
+        let trusted = self.trust.of(&self.client, mark, &self.config.namespace, &leases, deadline).await?;
+        Ok((leases, trusted))
+    }
+
+    async fn attempt_rival(&mut self, lease: &Lease, limit: Duration) {
+        let namespace = lease.metadata.namespace.as_deref().unwrap_or_default();
+        match within(limit, replace(&self.client, lease)).await {
+            Ok(lease) => self.elector.rival_written(Instant::now(), lease),
+            Err(error) => {
+                if !error.is_conflict(true) {
+                    let error = Chain(&error);
+                    tracing::warn!(lease = self.config.name, namespace, %error, "failed to write the lease of another");
+                }
+                self.elector.rival_refused(namespace);
+            }
         }
     }
 
@@ -132,9 +154,7 @@ impl Election {
         let (lease, namespace) = (&self.config.name, self.elector.namespace(number).to_owned());
         let is_one_of_several = self.config.mark.is_some() && self.elector.len() > 1;
         if is_one_of_several && error.is_denial() {
-            if self.elector.denied(number, now, &error.to_string()) {
-                tracing::warn!(lease, namespace, error = %Chain(error), "doing without this namespace");
-            }
+            self.elector.denied(number, now, &error.to_string());
             return;
         }
         tracing::warn!(lease, namespace, error = %Chain(error), "failed to reach the lease");
@@ -155,7 +175,15 @@ impl Election {
         let status = self.elector.status(now);
         let LeaseConfig { name, identity, .. } = &self.config;
         // First what is not led, then until when the rest is.
-        if self.publisher.describe(status.clone(), self.elector.without()) {
+        let news = self.publisher.describe(status.clone(), self.elector.limits(now), self.elector.without(now));
+        for (namespace, why) in &news.without {
+            let words = format!("no Lease in namespace {namespace}: objects there are not managed; {why}");
+            tracing::warn!(lease = name, identity, "{words}");
+        }
+        for namespace in &news.returned {
+            tracing::info!(lease = name, identity, namespace, "objects in this namespace are managed again");
+        }
+        if news.status {
             match &status {
                 ScopeStatus::Waiting(_) => tracing::warn!(lease = name, identity, "{status}"),
                 status => tracing::info!(lease = name, identity, %status, "scope"),

@@ -42,13 +42,16 @@ pub struct Elector {
     until: Option<Instant>,
     /// Nothing is tried before.
     rest: Option<Instant>,
+    /// Whether the last write was refused.
+    was_refused: bool,
 }
 
 impl Elector {
     /// A candidate that has seen nothing yet.
     pub fn new(config: LeaseConfig) -> Self {
         let (claim, claimed, until, rest) = (None, None, None, None);
-        Self { config, seen: None, fresh: false, claim, claimed, probation: Duration::ZERO, until, rest }
+        let (fresh, was_refused) = (false, false);
+        Self { config, seen: None, fresh, claim, claimed, probation: Duration::ZERO, until, rest, was_refused }
     }
 
     /// The same, whose claims have to stand for a while before they may lead.
@@ -172,7 +175,7 @@ impl Elector {
     pub fn written(&mut self, sent: Instant, lease: Lease) {
         self.until = self.leads_by(&lease).then(|| sent + self.config.renew_deadline);
         self.seen = Some(ObservedLease { lease, since: sent });
-        self.fresh = true;
+        (self.fresh, self.was_refused) = (true, false);
         self.rest = Some(sent + self.config.retry_period);
     }
 
@@ -192,8 +195,11 @@ impl Elector {
     /// Our write met a Lease other than the one we had read: somebody was faster.
     pub fn refused(&mut self, now: Instant) {
         self.fresh = false;
-        // A leader finds out at once, as the write may have been about a label; a candidate has lost this round.
-        self.rest = self.leads_until(now).is_none().then(|| now + self.config.retry_period);
+        // A leader finds out at once, as the write may have been about a label; a candidate has lost this round. So has
+        // a leader the second time: somebody who writes without pause must not keep us from our other Leases.
+        let is_paced = self.leads_until(now).is_none() || self.was_refused;
+        self.rest = is_paced.then(|| now + self.config.retry_period);
+        self.was_refused = true;
     }
 
     /// A request failed, or its outcome is unknown.

@@ -1,7 +1,7 @@
 //! The handle that the rest of the operator holds: am I the leader, right now?
 //! Leadership carries its own end: it lapses at the deadline even when nobody is there to take it away.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future;
 use std::time::Instant;
 
@@ -54,13 +54,21 @@ pub struct Leadership {
 #[derive(Debug, Clone)]
 struct ScopeState {
     status: ScopeStatus,
-    /// Namespaces in which this process must not write although it leads.
-    without: BTreeSet<String>,
+    /// Namespaces in which this process must not write any more from then on, or at all, although it leads.
+    limits: BTreeMap<String, Option<Instant>>,
+    /// Namespaces that nobody of this release works in, and why.
+    without: BTreeMap<String, String>,
+    /// How many times each namespace has come back.
+    returns: BTreeMap<String, u64>,
 }
 
 impl ScopeState {
     const fn of(status: ScopeStatus) -> Self {
-        Self { status, without: BTreeSet::new() }
+        Self { status, limits: BTreeMap::new(), without: BTreeMap::new(), returns: BTreeMap::new() }
+    }
+
+    fn allows(&self, namespace: &str, now: Instant) -> bool {
+        self.limits.get(namespace).is_none_or(|limit| limit.is_some_and(|limit| now < limit))
     }
 }
 
@@ -69,6 +77,15 @@ impl Leadership {
     pub fn always() -> Self {
         let scope = watch::channel(ScopeState::of(ScopeStatus::Settled)).1;
         Self { standing: watch::channel(Standing::Always).1, scope }
+    }
+
+    /// Leadership without an election, and without one namespace.
+    #[cfg(test)]
+    pub(crate) fn always_but_in(namespace: &str) -> Self {
+        let mut scope = ScopeState::of(ScopeStatus::Settled);
+        scope.limits.insert(namespace.to_owned(), None);
+        scope.without.insert(namespace.to_owned(), "it is somebody's".to_owned());
+        Self { standing: watch::channel(Standing::Always).1, scope: watch::channel(scope).1 }
     }
 
     /// Whether this process leads, at this moment.
@@ -84,7 +101,19 @@ impl Leadership {
     /// The same for a write in one namespace of the scope: its Lease may not be to be had.
     pub fn check_in(&self, namespace: &str) -> Result<(), NotLeader> {
         self.check()?;
-        if self.scope.borrow().without.contains(namespace) { Err(NotLeader) } else { Ok(()) }
+        if self.scope.borrow().allows(namespace, Instant::now()) { Ok(()) } else { Err(NotLeader) }
+    }
+
+    /// Namespaces of the scope that nobody of this release works in while this process leads in others, and why.
+    pub fn without(&self) -> BTreeMap<String, String> {
+        self.scope.borrow().without.clone()
+    }
+
+    /// Tells from now on which namespaces come back.
+    pub fn returns(&self) -> Returns {
+        let mut scope = self.scope.clone();
+        let seen = scope.borrow_and_update().returns.clone();
+        Returns { scope, seen }
     }
 
     /// Where this process stands beside other operators.
@@ -140,6 +169,44 @@ impl Leadership {
     }
 }
 
+/// Namespaces in which this process must not write for a while although it leads, and then may again: what was refused
+/// there meanwhile has to be looked at.
+#[derive(Debug)]
+pub struct Returns {
+    scope: watch::Receiver<ScopeState>,
+    seen: BTreeMap<String, u64>,
+}
+
+impl Returns {
+    /// Waits for namespaces that have come back since the last time; forever if the election has ended.
+    pub async fn next(&mut self) -> BTreeSet<String> {
+        loop {
+            if self.scope.changed().await.is_err() {
+                future::pending::<()>().await;
+            }
+            let returns = self.scope.borrow_and_update().returns.clone();
+            let is_new = |(namespace, count): &(&String, &u64)| self.seen.get(*namespace) != Some(*count);
+            let came: BTreeSet<String> =
+                returns.iter().filter(is_new).map(|(namespace, _)| namespace.clone()).collect();
+            self.seen = returns;
+            if !came.is_empty() {
+                return came;
+            }
+        }
+    }
+}
+
+/// What is worth a line in the log.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Whether the status is another.
+    pub(super) status: bool,
+    /// Namespaces that are done without from now on, and why.
+    pub(super) without: BTreeMap<String, String>,
+    /// Namespaces that are done without no more.
+    pub(super) returned: BTreeSet<String>,
+}
+
 /// The election's end of a [`Leadership`].
 #[derive(Debug)]
 pub(super) struct Publisher {
@@ -155,13 +222,30 @@ impl Publisher {
         (Self { standing, scope }, Leadership { standing: receiver, scope: status })
     }
 
-    /// Says where this process stands, and in which namespaces it must not write. Whether the status is another.
-    pub(super) fn describe(&self, status: ScopeStatus, without: BTreeSet<String>) -> bool {
+    /// Says where this process stands, in which namespaces it must not write, and which it does without.
+    pub(super) fn describe(
+        &self,
+        status: ScopeStatus,
+        limits: BTreeMap<String, Option<Instant>>,
+        without: BTreeMap<String, String>,
+    ) -> News {
+        let now = Instant::now();
+        let mut news = News::default();
         self.scope.send_if_modified(|scope| {
-            let is_news = scope.status != status;
-            *scope = ScopeState { status, without };
-            is_news
-        })
+            let returns = scope.returns.clone();
+            let before = std::mem::replace(scope, ScopeState { status, limits, without, returns });
+            news.status = before.status != scope.status;
+            let is_new = |(namespace, _): &(&String, &String)| !before.without.contains_key(*namespace);
+            news.without = scope.without.iter().filter(is_new).map(|(a, b)| (a.clone(), b.clone())).collect();
+            news.returned = before.without.keys().filter(|name| !scope.without.contains_key(*name)).cloned().collect();
+            let back = before.limits.keys().filter(|name| !before.allows(name, now) && scope.allows(name, now));
+            let back: Vec<String> = back.cloned().collect();
+            for namespace in &back {
+                *scope.returns.entry(namespace.clone()).or_default() += 1;
+            }
+            news.status || !back.is_empty()
+        });
+        news
     }
 
     /// Says until when this process leads; only a change of leader wakes those who wait.
@@ -221,6 +305,28 @@ mod tests {
         assert!(leads.wait_for(|leads| *leads).await.is_ok());
         publisher.publish(None);
         assert!(leads.wait_for(|leads| !*leads).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_namespace_that_comes_back_is_told_even_if_it_was_away_between_two_looks() {
+        let (publisher, leadership) = Publisher::new();
+        let mut returns = leadership.returns();
+        let describe = |limits: &[(&str, Option<Instant>)]| {
+            let limits = limits.iter().map(|(namespace, limit)| ((*namespace).to_owned(), *limit)).collect();
+            publisher.describe(ScopeStatus::Settled, limits, BTreeMap::new());
+        };
+        publisher.publish(Some(in_millis(60_000)));
+        describe(&[("shop", None), ("bank", Some(in_millis(60_000)))]);
+        assert_eq!((leadership.check_in("shop"), leadership.check_in("bank")), (Err(NotLeader), Ok(())));
+        describe(&[]);
+        describe(&[("shop", None)]);
+        describe(&[]);
+        assert_eq!(leadership.check_in("shop"), Ok(()));
+        assert_eq!(returns.next().await.into_iter().collect::<Vec<_>>(), ["shop"]);
+        describe(&[("shop", Some(Instant::now()))]);
+        assert_eq!(leadership.check_in("shop"), Err(NotLeader), "its own limit has passed");
+        let nothing = tokio::time::timeout(Duration::from_millis(20), returns.next());
+        assert!(nothing.await.is_err());
     }
 
     #[tokio::test]

@@ -70,6 +70,21 @@ pub struct MarkKeys {
     pub scope: &'static str,
     /// How far it has come.
     pub phase: &'static str,
+    /// Under which ServiceAccount of the Lease's own namespace it works.
+    pub account: &'static str,
+}
+
+/// What only an operator of every namespace may do, in every namespace.
+#[derive(Debug, Clone, Copy)]
+pub struct Right {
+    /// The verb.
+    pub verb: &'static str,
+    /// The API group.
+    pub group: &'static str,
+    /// The resource.
+    pub resource: &'static str,
+    /// The subresource; empty for the resource itself.
+    pub subresource: &'static str,
 }
 
 /// What this process writes on its Leases, as annotations.
@@ -81,6 +96,10 @@ pub struct Mark {
     pub release: String,
     /// Where it works.
     pub scope: Scope,
+    /// The ServiceAccount, in its own namespace, under which it works.
+    pub account: String,
+    /// What that ServiceAccount has to be allowed for a claim of every namespace to be believed.
+    pub right: Right,
 }
 
 impl Mark {
@@ -100,6 +119,17 @@ impl Mark {
         annotation(lease, self.keys.scope)
     }
 
+    /// The ServiceAccount under which the holder says it works.
+    pub(super) fn account<'a>(&self, lease: &'a Lease) -> Option<&'a str> {
+        annotation(lease, self.keys.account)
+    }
+
+    /// Whether the Lease claims every namespace. Who has taken it from a claimant claims nothing by it.
+    pub(super) fn claims_all(&self, lease: &Lease) -> bool {
+        let is_claim = matches!(self.phase(lease), Some(Phase::Claiming | Phase::Leading));
+        is_claim && self.watched(lease) == Some(Scope::All.to_string().as_str())
+    }
+
     /// Whether the Lease is, or was last, in the hands of our own release.
     pub(super) fn is_own(&self, lease: &Lease) -> bool {
         self.release(lease) == Some(&self.release)
@@ -111,12 +141,13 @@ impl Mark {
         annotations.insert(self.keys.release.to_owned(), self.release.clone());
         annotations.insert(self.keys.scope.to_owned(), self.scope.to_string());
         annotations.insert(self.keys.phase.to_owned(), phase.name().to_owned());
+        annotations.insert(self.keys.account.to_owned(), self.account.clone());
     }
 
     /// Takes everything away that a release has said on the Lease: nobody can take it up without a claim.
     pub(super) fn strip(&self, lease: &mut Lease) {
         let Some(annotations) = lease.metadata.annotations.as_mut() else { return };
-        for key in [self.keys.release, self.keys.scope, self.keys.phase] {
+        for key in [self.keys.release, self.keys.scope, self.keys.phase, self.keys.account] {
             annotations.remove(key);
         }
     }

@@ -7,17 +7,22 @@ mod election;
 mod elector;
 #[cfg(test)]
 mod elector_tests;
+#[cfg(test)]
+mod hostile_tests;
 mod leadership;
 mod mark;
 mod observed;
 mod request;
 mod rivals;
 mod scope;
+mod scope_status;
 #[cfg(test)]
 mod scope_tests;
+mod scope_turn;
 #[cfg(test)]
 mod simulation_tests;
 mod status;
+mod trust;
 #[cfg(test)]
 mod world_tests;
 
@@ -28,8 +33,8 @@ use kube::{Client, Config};
 
 pub use election::{Election, LeadershipEnd, candidate};
 pub use elector::{ElectionStep, Elector};
-pub use leadership::{Leadership, NotLeader};
-pub use mark::{Mark, MarkKeys, Rival, Scope};
+pub use leadership::{Leadership, NotLeader, Returns};
+pub use mark::{Mark, MarkKeys, Right, Rival, Scope};
 pub use scope::{ScopeElector, ScopeStep};
 pub use status::ScopeStatus;
 

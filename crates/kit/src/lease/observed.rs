@@ -9,6 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use super::LeaseConfig;
 use super::mark::{Mark, Phase, Rival};
 
+/// How many lease durations of our own another may promise itself. Who says more is believed for that long: a holder
+/// that lives renews much more often.
+const MOST_PROMISED: u32 = 4;
+
 #[derive(Debug, Clone)]
 pub(super) struct ObservedLease {
     pub(super) lease: Lease,
@@ -46,7 +50,8 @@ impl ObservedLease {
     fn promised(&self, config: &LeaseConfig) -> Duration {
         let seconds = self.lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
         let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        seconds.filter(|seconds| *seconds > 0).map_or(config.lease_duration, Duration::from_secs)
+        let promised = seconds.filter(|seconds| *seconds > 0).map_or(config.lease_duration, Duration::from_secs);
+        promised.min(config.lease_duration * MOST_PROMISED)
     }
 
     /// Who claimed first, for those who look at both claims: people's clocks decide, and names between equals.
@@ -56,7 +61,7 @@ impl ObservedLease {
     }
 
     pub(super) fn rival(&self, mark: &Mark) -> Rival {
-        let own = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let own = |text: Option<&str>| readable(text.unwrap_or_default());
         Rival {
             namespace: own(self.lease.metadata.namespace.as_deref()),
             holder: own(self.holder()),
@@ -64,4 +69,9 @@ impl ObservedLease {
             watches: own(mark.watched(&self.lease)),
         }
     }
+}
+
+/// As much of a text as a name can have, on one line: anybody may have written it, and it ends up in logs and metrics.
+fn readable(text: &str) -> String {
+    text.chars().filter(|each| !each.is_control()).take(253).collect()
 }

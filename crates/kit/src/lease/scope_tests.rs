@@ -38,16 +38,32 @@ fn a_claim_stands_for_a_lease_duration_before_it_leads() {
 }
 
 #[test]
-fn the_second_of_overlapping_scopes_holds_nothing_and_says_for_whom_it_waits() {
+fn the_second_in_a_namespace_waits_there_and_says_for_whom() {
+    let mut server = Server::default();
+    let [mut one, mut two] = candidates([("one", "first", &["b"]), ("two", "second", &["b"])]);
+    pass(17, &mut server, &mut [&mut one]);
+    pass(60, &mut server, &mut [&mut one, &mut two]);
+    assert!(one.leads() && !two.leads());
+    assert_eq!(two.waits_for(), waits("first", "b"));
+    let detail = two.status().check().unwrap_err();
+    assert_eq!(detail, "waiting for first (one), which watches b and holds the Lease in namespace b");
+}
+
+#[test]
+fn of_overlapping_scopes_each_leads_where_it_was_first() {
     let mut server = Server::default();
     let [mut one, mut two] = candidates([("one", "first", &["a", "b"]), ("two", "second", &["b", "c"])]);
     pass(17, &mut server, &mut [&mut one]);
     pass(60, &mut server, &mut [&mut one, &mut two]);
-    assert!(one.leads() && !two.leads());
-    assert_eq!(server.holder("c"), "");
-    assert_eq!(two.waits_for(), waits("first", "b"));
-    let detail = two.status().check().unwrap_err();
-    assert_eq!(detail, "waiting for first (one), which watches a,b and holds the Lease in namespace b");
+    assert_eq!(["a", "b"].map(|namespace| one.works_in(namespace)), [true, true]);
+    assert_eq!(["b", "c"].map(|namespace| two.works_in(namespace)), [false, true]);
+    assert_eq!((two.status().check(), one.without()), (Ok(()), Vec::new()));
+    let why = two.elector.without(two.clock);
+    let words = "waiting for first (one), which watches a,b and holds the Lease in namespace b. End that release";
+    assert!(why["b"].starts_with(words), "{why:?}");
+    one.end(&mut server);
+    pass(40, &mut server, &mut [&mut two]);
+    assert!(two.works_in("b") && two.without().is_empty());
 }
 
 #[test]
@@ -87,21 +103,19 @@ fn replicas_of_one_release_hand_over_at_once() {
 }
 
 #[test]
-fn a_part_is_given_back() {
+fn replicas_of_one_release_do_not_share_its_namespaces_out() {
     let mut server = Server::default();
-    let [mut one, mut two] = candidates([("one", "first", &["b"]), ("two", "second", &["a", "b"])]);
-    // Both have read that everything is free, and the first is faster.
+    let [mut one, mut two] = candidates([("one", "first", &["a", "b"]), ("two", "first", &["a", "b"])]);
+    // Both have read that everything is free; one is faster in the first namespace and the other in the second.
     for candidate in [&mut one, &mut two] {
-        for _ in 0..candidate.elector.len() {
-            let step = candidate.next();
-            let answer = candidate.carry_out(&step, &mut server);
-            candidate.take_in(step, candidate.clock, Some(answer));
-        }
+        assert!((0..2).all(|_| candidate.step(&mut server)));
     }
-    one.settle(&mut server);
+    assert!(one.step(&mut server));
     two.settle(&mut server);
-    pass(5, &mut server, &mut [&mut one, &mut two]);
-    assert_eq!((server.holder("a"), server.holder("b")), (String::new(), "one".to_owned()));
+    assert_eq!((server.holder("a"), server.holder("b")), ("one".to_owned(), "two".to_owned()));
+    pass(25, &mut server, &mut [&mut one, &mut two]);
+    assert!(one.works_in("a") && one.works_in("b") && !two.leads());
+    assert_eq!(two.status().check(), Ok(()));
 }
 
 #[test]
@@ -139,12 +153,12 @@ fn who_already_leads_in_a_namespace_goes_before_an_operator_of_all() {
     pass(17, &mut server, &mut [&mut one]);
     for _ in 0..60 {
         pass(1, &mut server, &mut [&mut one, &mut all]);
-        assert!(one.leads() && !all.leads());
+        assert!(one.leads() && !all.works_in("a") && all.works_in("b"));
     }
-    assert_eq!(all.waits_for(), waits("first", "a"));
+    assert_eq!((all.without(), all.status().check()), (vec!["a".to_owned()], Ok(())));
     one.end(&mut server);
     pass(20, &mut server, &mut [&mut all]);
-    assert!(all.leads());
+    assert!(all.works_in("a") && all.without().is_empty());
 }
 
 #[test]
@@ -153,12 +167,12 @@ fn who_comes_back_to_a_lease_that_was_cleared_does_not_lead() {
     let [mut one, mut all] = candidates([("one", "first", &["a"]), ("all", "second", &[])]);
     pass(17, &mut server, &mut [&mut one]);
     pass(40, &mut server, &mut [&mut all]);
-    assert!(all.leads(), "the other has not renewed for 30 s");
+    assert!(all.works_in("a"), "the other has not renewed for 30 s");
     one.wait(Duration::from_secs(40));
     one.settle(&mut server);
     assert!(!one.leads());
     pass(60, &mut server, &mut [&mut one, &mut all]);
-    assert!(all.leads() && !one.leads());
+    assert!(all.works_in("a") && !one.leads());
     assert_eq!(one.waits_for(), waits("second", "a"));
 }
 
@@ -186,12 +200,18 @@ fn a_release_that_changes_its_scope_hands_over_to_itself() {
         pass(17, &mut server, &mut [&mut old]);
         for _ in 0..20 {
             pass(1, &mut server, &mut [&mut old, &mut new]);
-            assert!(old.leads() && !new.leads());
+            for namespace in ["a", "b", "c"] {
+                let is_new = new.works_in(namespace) && (after.is_empty() || after.contains(&namespace));
+                let is_old = old.works_in(namespace) && (before.is_empty() || before.contains(&namespace));
+                assert!(!(is_old && is_new), "{namespace} from {before:?} to {after:?}");
+            }
+            assert!(old.leads());
         }
         assert_eq!(new.status().check(), Ok(()), "a rollout waits until the new replica is ready");
         old.end(&mut server);
-        pass(20, &mut server, &mut [&mut new]);
-        assert!(new.leads(), "from {before:?} to {after:?}");
+        pass(40, &mut server, &mut [&mut new]);
+        let everywhere = ["a", "b", "c"].into_iter().filter(|some| after.is_empty() || after.contains(some));
+        assert!(everywhere.into_iter().all(|namespace| new.works_in(namespace)), "from {before:?} to {after:?}");
     }
 }
 
@@ -228,7 +248,8 @@ fn a_namespace_that_is_not_to_be_had_is_done_without() {
         }
     }
     assert!(one.leads());
-    assert_eq!(one.elector.without().into_iter().collect::<Vec<_>>(), ["gone"]);
+    assert!(one.works_in("a") && !one.works_in("gone"));
+    assert_eq!(one.without(), ["gone"]);
     pass(40, &mut server, &mut [&mut one]);
-    assert!(one.leads() && one.elector.without().is_empty(), "it is back");
+    assert!(one.works_in("gone") && one.without().is_empty(), "it is back");
 }

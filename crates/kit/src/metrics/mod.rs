@@ -135,7 +135,9 @@ impl Metrics {
         let mut registry = self.registry();
         registry.register("leader", "Whether this replica leads", Leads(leadership.clone()));
         let help = "Leases of other releases that this one waits for";
-        registry.register("scope_waiting", help, Waits(leadership));
+        registry.register("scope_waiting", help, Waits(leadership.clone()));
+        let help = "Namespaces whose Lease this release does not have, and where it does not work";
+        registry.register("scope_unavailable", help, Unavailable(leadership));
     }
 
     /// A gauge with series for each object of a kind, shown while this replica leads: who does not lead knows nothing
@@ -211,6 +213,23 @@ impl EncodeMetric for Waits {
     }
 }
 
+/// One series a namespace that is done without.
+#[derive(Debug)]
+struct Unavailable(Leadership);
+
+impl EncodeMetric for Unavailable {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        for namespace in self.0.without().keys() {
+            encoder.encode_family(&labels(&[("lease_namespace", namespace)]))?.encode_gauge(&1_i64)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,6 +275,14 @@ mod tests {
         metrics.clone().error("Widget", "Conflict");
         metrics.error("Widget", "Conflict");
         assert_line(&metrics, r#"widget_operator_errors_total{kind="Widget",reason="Conflict"} 2"#);
+    }
+
+    #[test]
+    fn namespaces_that_are_done_without_are_shown() {
+        let metrics = metrics();
+        metrics.show_leadership(Leadership::always_but_in("shop"));
+        assert_line(&metrics, "widget_operator_leader 1");
+        assert_line(&metrics, "widget_operator_scope_unavailable{lease_namespace=\"shop\"} 1");
     }
 
     #[test]

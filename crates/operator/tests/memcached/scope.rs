@@ -1,5 +1,5 @@
 //! Several releases of the operator: side by side where they share no namespace, one after the other where they do.
-//! Each runs under a user of its own with exactly the shipped RBAC, so that the audit log tells who wrote what.
+//! Each runs under a ServiceAccount of its own with exactly the shipped RBAC: the audit log tells who wrote what.
 
 use std::process::Command;
 
@@ -27,8 +27,9 @@ fn apply(arena: &Arena, text: &str, namespace: &str) {
     arena.cluster.kubectl(&apply).unwrap();
 }
 
-fn bind(arena: &Arena, kind: &str, user: &str, role: &str, rest: &[&str]) {
-    let (name, subject) = (format!("{user}-{}", role.split('=').next_back().unwrap()), format!("--user={user}"));
+fn bind(arena: &Arena, kind: &str, (home, user): (&str, &str), role: &str, rest: &[&str]) {
+    let name = format!("{home}-{user}-{}", role.split('=').next_back().unwrap());
+    let subject = format!("--serviceaccount={home}:{user}");
     let create = [&["create", kind, &name, &subject, role], rest].concat();
     // One release may be started twice.
     arena.cluster.kubectl(&create).ok();
@@ -37,33 +38,40 @@ fn bind(arena: &Arena, kind: &str, user: &str, role: &str, rest: &[&str]) {
 impl Release {
     /// Starts a release in its own namespace that watches these namespaces, or all.
     fn start(arena: &Arena, user: &'static str, home: &Place<'_>, watches: &[&Place<'_>]) -> Self {
+        Self::start_with(arena, user, home, watches, "2s")
+    }
+
+    /// The same, which looks at everything so often without being told.
+    fn start_with(arena: &Arena, user: &'static str, home: &Place<'_>, watches: &[&Place<'_>], resync: &str) -> Self {
         let home = home.name();
+        let subject = (home, user);
         let base = std::fs::read_to_string(manifest("config/rbac/base.yaml")).unwrap();
         let role = std::fs::read_to_string(manifest("config/rbac/namespaced/role.yaml")).unwrap();
         let names: Vec<&str> = watches.iter().map(|place| place.name()).collect();
         for name in &names {
             apply(arena, &role, name);
-            bind(arena, "rolebinding", user, "--role=memcached-operator", &["--namespace", name]);
+            bind(arena, "rolebinding", subject, "--role=memcached-operator", &["--namespace", name]);
         }
         if names.is_empty() {
             apply(arena, &base.replace("memcached-operator-system", home), home);
-            bind(arena, "rolebinding", user, "--role=memcached-operator-leader", &["--namespace", home]);
-            bind(arena, "clusterrolebinding", user, "--clusterrole=memcached-operator", &[]);
-            bind(arena, "clusterrolebinding", user, "--clusterrole=memcached-operator-scope", &[]);
+            bind(arena, "rolebinding", subject, "--role=memcached-operator-leader", &["--namespace", home]);
+            bind(arena, "clusterrolebinding", subject, "--clusterrole=memcached-operator", &[]);
+            bind(arena, "clusterrolebinding", subject, "--clusterrole=memcached-operator-scope", &[]);
         }
         let (health, metrics) = (free_port(), free_port());
         let arguments = [
             format!("--leader-election-namespace={home}"),
             format!("--release-name={user}"),
+            format!("--service-account={user}"),
             format!("--watch-namespaces={}", names.join(",")),
             format!("--health-probe-bind-address=127.0.0.1:{health}"),
             format!("--metrics-bind-address=127.0.0.1:{metrics}"),
             "--metrics-secure=false".to_owned(),
-            "--resync-interval=2s".to_owned(),
+            format!("--resync-interval={resync}"),
         ];
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let program = env!("CARGO_BIN_EXE_memcached-operator");
-        let operator = Operator::start_as(&User::new(user), program, &arena.cluster, &arguments);
+        let operator = Operator::start_as(&User::service_account(home, user), program, &arena.cluster, &arguments);
         Self { operator, user, home: home.to_owned(), health, metrics }
     }
 
@@ -85,6 +93,23 @@ impl Release {
         assert!(get(other.health, "/readyz").unwrap().starts_with("HTTP/1.1 200"), "the first stays ready");
     }
 
+    /// Waits until it says that it works, but not in this namespace, because of whom.
+    async fn does_without(&self, namespace: &str, release: &str) {
+        self.ready().await;
+        let series = format!("scope_unavailable{{lease_namespace=\"{namespace}\"}} 1");
+        let shown = eventually(self.metrics, "/metrics", "the metric", |answer| answer.contains(&series)).await;
+        assert!(shown.contains("memcached_operator_leader 1"), "{shown}");
+        let log = self.operator.log();
+        let words = format!("no Lease in namespace {namespace}: objects there are not managed; waiting for {release}");
+        assert!(log.contains(&words), "{log}");
+        assert!(get(self.health, "/readyz").unwrap().starts_with("HTTP/1.1 200"), "it is ready");
+    }
+
+    /// Waits until it does without no namespace any more.
+    async fn has_all(&self) {
+        eventually(self.metrics, "/metrics", "all Leases", |answer| !answer.contains("scope_unavailable{")).await;
+    }
+
     /// Ends in an orderly way.
     async fn terminate(mut self) {
         assert!(Command::new("kill").arg(self.operator.pid().to_string()).status().unwrap().success());
@@ -101,8 +126,8 @@ fn turns(arena: &Arena, mark: Mark, users: &[&str], namespace: &str) -> Vec<Stri
     let requests = arena.cluster.audit().requests_since(mark).unwrap();
     let writes = requests.into_iter().filter(|r| r.is_write() && r.namespace == namespace);
     let writes = writes.filter(|r| !["leases", "events"].contains(&r.resource.as_str()));
-    let mut users_that_wrote: Vec<String> =
-        writes.map(|r| r.user).filter(|user| users.contains(&user.as_str())).collect();
+    let names = writes.filter_map(|r| r.user.rsplit(':').next().map(str::to_owned));
+    let mut users_that_wrote: Vec<String> = names.filter(|user| users.contains(&user.as_str())).collect();
     users_that_wrote.dedup();
     users_that_wrote
 }
@@ -129,7 +154,7 @@ async fn two_releases_of_one_namespace_work_side_by_side_where_they_watch_differ
 }
 
 #[tokio::test]
-async fn the_second_release_in_a_namespace_waits_and_says_for_whom() {
+async fn the_second_release_in_a_namespace_waits_there_and_says_for_whom() {
     let arena = Arena::without_operator().await;
     let (north, south) = (arena.namespace("north").await, arena.namespace("south").await);
     let (one, shared, two) =
@@ -139,17 +164,15 @@ async fn the_second_release_in_a_namespace_waits_and_says_for_whom() {
     works(&shared, "before").await;
     first.ready().await;
     let second = Release::start(&arena, "second", &south, &[&shared, &two]);
-    second.waits_for(&first, shared.name()).await;
-    // Something to do for whoever thinks it is theirs.
-    two.declare("later", json!({"replicas": 1})).await;
+    second.does_without(shared.name(), &format!("{}/first (", first.home)).await;
+    works(&two, "at-once").await;
     works(&shared, "meanwhile").await;
     let users = ["first", "second"];
     assert_eq!(turns(&arena, mark, &users, shared.name()), ["first"]);
 
     first.terminate().await;
-    second.ready().await;
+    second.has_all().await;
     works(&shared, "after").await;
-    two.ready("later").await;
     assert_eq!(turns(&arena, mark, &users, shared.name()), ["first", "second"]);
     assert_eq!(turns(&arena, mark, &users, two.name()), ["second"]);
 }
@@ -168,7 +191,8 @@ async fn a_release_for_all_namespaces_and_one_for_some_take_turns() {
     works(&shop, "second").await;
     let users = ["everywhere", "tenant"];
     assert_eq!(turns(&arena, mark, &users, shop.name()), ["everywhere"]);
-    let may = |what: &[&str]| arena.cluster.kubectl(&[&["auth", "can-i", "--as=everywhere"], what].concat()).is_ok();
+    let account = format!("--as=system:serviceaccount:{}:everywhere", north.name());
+    let may = |what: &[&str]| arena.cluster.kubectl(&[&["auth", "can-i", &account], what].concat()).is_ok();
     assert!(may(&["update", "leases/memcached-operator", "--namespace", shop.name()]));
     assert!(!may(&["update", "leases/another", "--namespace", shop.name()]), "only Leases of its own name");
     assert!(!may(&["list", "leases", "--all-namespaces"]), "only Leases of its own name");
@@ -178,12 +202,14 @@ async fn a_release_for_all_namespaces_and_one_for_some_take_turns() {
     tenant.ready().await;
     works(&shop, "third").await;
     let everywhere = Release::start(&arena, "everywhere", &north, &[]);
-    everywhere.waits_for(&tenant, shop.name()).await;
+    everywhere.does_without(shop.name(), &format!("{}/tenant (", tenant.home)).await;
+    works(&south, "elsewhere").await;
     works(&shop, "fourth").await;
     assert_eq!(turns(&arena, mark, &users, shop.name()), ["everywhere", "tenant"]);
+    assert_eq!(turns(&arena, mark, &users, south.name()), ["everywhere"]);
 
     tenant.terminate().await;
-    everywhere.ready().await;
+    everywhere.has_all().await;
     works(&shop, "fifth").await;
     assert_eq!(turns(&arena, mark, &users, shop.name()), ["everywhere", "tenant", "everywhere"]);
 }
@@ -213,4 +239,47 @@ async fn of_two_releases_for_all_namespaces_one_works_and_the_other_waits() {
     second.ready().await;
     works(&shop, "third").await;
     assert_eq!(turns(&arena, mark, &users, shop.name()), expected);
+}
+
+/// A Lease in the name of a release that says that it works in all namespaces, and for as long as there are seconds.
+fn forge(arena: &Arena, namespace: &str, release: &str, holder: &str) {
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "memcached-operator", "annotations": {
+            "memcached.c5c3.io/release": release,
+            "memcached.c5c3.io/watch-namespaces": "*",
+            "memcached.c5c3.io/phase": "Leading",
+            "memcached.c5c3.io/service-account": "default",
+        }},
+        "spec": {
+            "holderIdentity": holder, "leaseDurationSeconds": i32::MAX,
+            "acquireTime": "2020-01-01T00:00:00.000000Z", "renewTime": "2030-01-01T00:00:00.000000Z",
+        },
+    });
+    apply(arena, &lease.to_string(), namespace);
+}
+
+#[tokio::test]
+async fn whoever_forges_a_lease_in_a_namespace_stops_the_work_in_that_one_only() {
+    let arena = Arena::without_operator().await;
+    let (north, tenant, shop) =
+        (arena.namespace("north").await, arena.namespace("tenant").await, arena.namespace("shop").await);
+    let mark = arena.cluster.audit().mark().unwrap();
+    let victim = format!("{}/everywhere", north.name());
+    forge(&arena, tenant.name(), &victim, "somebody");
+    // Nothing but the return of the Lease makes it look again.
+    let everywhere = Release::start_with(&arena, "everywhere", &north, &[], "1h");
+    works(&shop, "first").await;
+    everywhere.does_without(tenant.name(), &format!("{victim} (somebody)")).await;
+    tenant.declare("sessions", json!({"replicas": 1})).await;
+    // Again, while it leads.
+    forge(&arena, tenant.name(), "another/release", "somebody-else");
+    works(&shop, "second").await;
+    assert!(tenant.get("deployment", "sessions").is_none());
+    assert_eq!(turns(&arena, mark, &["everywhere"], tenant.name()), [""; 0]);
+    assert!(get(everywhere.health, "/readyz").unwrap().starts_with("HTTP/1.1 200"));
+
+    tenant.namespace.kubectl(&["delete", "lease", "memcached-operator"]).unwrap();
+    everywhere.has_all().await;
+    tenant.ready("sessions").await;
 }
