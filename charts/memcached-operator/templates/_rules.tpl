@@ -64,6 +64,10 @@
   resources: [leases]
   resourceNames: [memcached-operator]
   verbs: [list, update]
+# Whoever claims all namespaces by a Lease has to have the rights of an operator of all.
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
 {{- end }}
 
 {{- define "memcached-operator.rules.metricsAuth" -}}
