@@ -133,7 +133,8 @@ pub struct PodFields {
 }
 
 impl PodFields {
-    /// Fields by path. What is empty counts as not declared.
+    /// Fields by path. What is empty counts as not declared. A default that is null was known and not in force; one
+    /// that is missing belongs to a field that there was not yet.
     pub fn new<'a>(
         declared: impl IntoIterator<Item = (&'a str, Value)>,
         defaults: impl IntoIterator<Item = (&'a str, Value)>,

@@ -19,14 +19,13 @@ fn defaults(cache: &Validated) -> Vec<(&'static str, Value)> {
     let mut defaults = server_fields(&Server::default());
     defaults.push(("image", json!(settings.image)));
     defaults.push(("monitoring.exporterImage", json!(settings.exporter_image)));
-    if cache.spec.high_availability.is_some() {
-        defaults.push(("highAvailability.antiAffinityPreset", json!(AntiAffinityPreset::default())));
-    }
+    // Null where there is none: a default that is missing here is one of a field that there was not at the time.
+    let preset = cache.spec.high_availability.as_ref().map(|_| AntiAffinityPreset::default());
+    defaults.push(("highAvailability.antiAffinityPreset", json!(preset)));
     // One field for all containers: it has a default where their images agree on one.
     let policy = image::default_pull_policy(&cache.image);
-    if cache.exporter_image().is_none_or(|exporter| image::default_pull_policy(exporter) == policy) {
-        defaults.push(("imagePullPolicy", json!(policy)));
-    }
+    let agrees = cache.exporter_image().is_none_or(|exporter| image::default_pull_policy(exporter) == policy);
+    defaults.push(("imagePullPolicy", json!(agrees.then_some(policy))));
     defaults
 }
 
@@ -179,6 +178,20 @@ mod tests {
         assert!(older.is_same(&written_down), "the default of that time, written down by a webhook of that time");
         let other = fields(|spec| spec.image = Some("memcached:1.4".into()));
         assert!(!older.is_same(&other));
+    }
+
+    #[test]
+    fn a_default_that_was_not_in_force_is_news_when_it_is_declared() {
+        use memcached_api::memcached::spec::AntiAffinityPreset;
+        let silent = fields(|_| {});
+        let soft = |anti_affinity_preset| {
+            fields(|spec| {
+                let availability = HighAvailability { anti_affinity_preset, ..HighAvailability::default() };
+                spec.high_availability = Some(availability);
+            })
+        };
+        assert!(silent.is_same(&soft(None)), "a section alone restarts nothing");
+        assert!(!silent.is_same(&soft(Some(AntiAffinityPreset::Soft))));
     }
 
     #[test]
