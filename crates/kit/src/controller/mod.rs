@@ -199,6 +199,13 @@ impl Workers {
         self.watches().all(WatchedNamespaces::is_settled)
     }
 
+    /// Whether all that a reconcile needs has been seen; a kind whose definition is missing holds up itself alone.
+    fn is_synced_for(&self, request: &Request) -> bool {
+        let kind = self.kinds.get(request.kind).map(|kind| kind.watches());
+        let mut watches = self.shared.stores.values().map(Store::watches).chain(kind);
+        watches.all(|watches| watches.is_synced_in(&request.namespace))
+    }
+
     /// Reconciles what is asked for, so many objects at once, until the shutdown.
     async fn work(self: Arc<Self>, concurrency: usize, shutdown: &Shutdown) {
         let mut running = JoinSet::new();
@@ -224,7 +231,7 @@ impl Workers {
             }
             let request = self.shared.queue.next().await;
             self.show_depths();
-            if !self.watches().all(|watches| watches.is_synced_in(&request.namespace)) {
+            if !self.is_synced_for(&request) {
                 self.shared.queue.done(&request);
                 self.shared.queue.add_at(request, Instant::now() + REFUSED_INTERVAL);
                 continue;

@@ -38,7 +38,8 @@ pub type Request = AdmissionRequest<DynamicObject>;
 /// let webhooks = Webhooks::default().route("/validate-widget", |request| async move {
 ///     if request.name == "forbidden" { Answer::deny("not this name") } else { Answer::allow() }
 /// });
-/// assert_eq!(webhooks.paths(), ["/validate-widget"]);
+/// let others = Webhooks::default().route("/validate-gadget", |_| async { Answer::allow() });
+/// assert_eq!(webhooks.merge(others).paths(), ["/validate-gadget", "/validate-widget"]);
 /// ```
 #[derive(Clone, Default)]
 pub struct Webhooks {
@@ -57,6 +58,13 @@ impl Webhooks {
     {
         let reviewer: Reviewer = Arc::new(move |request| Box::pin(reviewer(request)));
         self.routes.insert(path.to_owned(), reviewer);
+        self
+    }
+
+    /// Those of another kind as well.
+    #[must_use]
+    pub fn merge(mut self, others: Self) -> Self {
+        self.routes.extend(others.routes);
         self
     }
 

@@ -27,9 +27,11 @@ pub fn template_of(revision: &DynamicObject) -> Option<String> {
     revision.labels().get(label::TEMPLATE_OF).cloned()
 }
 
-/// The cache that a pod serves: its controller is a ReplicaSet, its labels say more.
+/// The cache that a pod serves: its controller is a ReplicaSet, its labels say more. Pods of other kinds of ours carry
+/// another name.
 pub fn instance_of(pod: &DynamicObject) -> Option<String> {
-    pod.labels().get(label::INSTANCE).cloned()
+    let is_server = pod.labels().get(label::NAME).is_some_and(|name| name == label::NAME_VALUE);
+    pod.labels().get(label::INSTANCE).filter(|_| is_server).cloned()
 }
 
 /// Observes everything that concerns a cache.
