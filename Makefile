@@ -2,7 +2,7 @@
 
 CARGO   ?= cargo
 # Tests mostly wait for a cluster: more of them at once than there are cores.
-THREADS ?= 8
+THREADS ?= 12
 NAME    ?= default
 
 TESTBED := target/debug/testbed
@@ -78,17 +78,7 @@ generate: testbed ## Write the generated files: CRDs, RBAC, chart, install.yaml,
 
 ## Test it
 
-# Two lanes: control planes take the processors, nodes mostly wait. What the first says is shown when it is done.
-INTEGRATION_LOG := target/integration.log
-
-test: root checks test-unit ## Everything below; installs what it needs (root)
-	@echo "Integration tests run beside those on nodes: $(INTEGRATION_LOG)"
-	@$(MAKE) --no-print-directory test-integration > $(INTEGRATION_LOG) 2>&1 & integration=$$!; \
-		$(MAKE) --no-print-directory test-e2e test-package compat; nodes=$$?; \
-		wait $$integration; planes=$$?; cat $(INTEGRATION_LOG); \
-		[ $$planes = 0 ] || echo "The integration tests failed, see above."; \
-		[ $$nodes = 0 ] || echo "The tests on nodes failed, see further above."; \
-		[ $$planes = 0 ] && [ $$nodes = 0 ]
+test: checks test-unit test-integration test-e2e test-package compat ## Everything below; installs what it needs (root)
 	@echo "All tests passed."
 
 checks: testbed ## Formatting, lints, generated files, packages, workflows, documentation, alerts, dependencies, size limits
