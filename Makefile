@@ -2,7 +2,7 @@
 
 CARGO   ?= cargo
 # Tests mostly wait for a cluster: more of them at once than there are cores.
-THREADS ?= 12
+THREADS ?= 8
 NAME    ?= default
 
 TESTBED := target/debug/testbed

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-use testbed::User;
+use testbed::{User, wait};
 
-use crate::harness::{Arena, Place};
+use crate::harness::{Arena, DEADLINE, Place};
 
 fn autoscaled(min: i32) -> Value {
     json!({
@@ -22,9 +22,15 @@ async fn scale_as_autoscaler(place: &Place<'_>, replicas: i32) {
     let user = User::service_account("kube-system", "horizontal-pod-autoscaler");
     let client = place.arena.cluster.client_as(&user).await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(client, place.name());
-    let mut scale = deployments.get_scale("sessions").await.unwrap();
-    scale.spec.as_mut().unwrap().replicas = Some(replicas);
-    deployments.replace_scale("sessions", &PostParams::default(), &scale).await.unwrap();
+    // Somebody writes the status all the time: like that controller, try again.
+    wait::until("the scale to be written", DEADLINE, async || {
+        let mut scale = deployments.get_scale("sessions").await.unwrap();
+        scale.spec.as_mut().unwrap().replicas = Some(replicas);
+        let written = deployments.replace_scale("sessions", &PostParams::default(), &scale).await;
+        written.map_err(|error| error.to_string())
+    })
+    .await
+    .unwrap();
 }
 
 /// Watches the wanted number of servers and remembers the lowest.
