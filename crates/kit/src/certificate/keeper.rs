@@ -206,7 +206,7 @@ impl Turn for Keeper {
             told = self.registrations.publish(&material.bundle(), is_callable, &self.leadership).await;
         }
         // Writing may have taken a while, and trust counts from its end.
-        let now = Timestamp::now();
+        let (asked, now) = (now, Timestamp::now());
         self.look_around(now, &material);
         let swap = self.serve(now, &material)?;
         self.judge_readiness(now, &material);
@@ -214,7 +214,8 @@ impl Turn for Keeper {
         if !self.leadership.is_leader() {
             return Ok(next);
         }
-        let register = self.state.callable_at(now).filter(|_| self.registrations.has_vacancy());
+        // As it was when that was asked: what became callable meanwhile has not been registered.
+        let register = self.state.callable_at(asked).filter(|_| self.registrations.has_vacancy());
         Ok(next.min(register.unwrap_or(Timestamp::MAX)).min(self.rotate(now, secret, material).await?))
     }
 }

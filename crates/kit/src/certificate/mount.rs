@@ -208,7 +208,7 @@ impl Turn for Mount {
         self.refresh(now);
         let registered = self.register(now).await;
         // Writing may have taken a while, and trust counts from its end.
-        let now = Timestamp::now();
+        let (asked, now) = (now, Timestamp::now());
         let authorities = self.found.authorities.iter().map(|authority| &authority.der);
         self.trust.observe(now, authorities, |authority| self.registrations.trust(authority));
         let swap = self.serve(now);
@@ -216,7 +216,8 @@ impl Turn for Mount {
             self.state.set_ready(now);
         }
         let next = now.checked_add(INTERVAL).unwrap_or(Timestamp::MAX);
-        let register = self.state.callable_at(now).unwrap_or(Timestamp::MAX);
+        // As it was when that was asked: what became callable meanwhile has not been registered.
+        let register = self.state.callable_at(asked).unwrap_or(Timestamp::MAX);
         Ok(next.min(swap).min(register).min(registered?))
     }
 }

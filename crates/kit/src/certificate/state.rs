@@ -32,9 +32,9 @@ impl State {
         self.callable_at.is_some_and(|at| now >= at)
     }
 
-    /// When that will be, if it is still to come.
-    pub(super) fn callable_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.callable_at.filter(|at| now < *at)
+    /// When that is, if it was still to come when it was `asked` whether it is: the answer may be in the past by now.
+    pub(super) fn callable_at(&self, asked: Timestamp) -> Option<Timestamp> {
+        self.callable_at.filter(|at| asked < *at)
     }
 }
 
