@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::watch::WatchFailure;
+
 /// How far a watch has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -45,6 +47,16 @@ impl WatchedNamespaces {
                 known.store(state as u8, Ordering::Relaxed);
             }
         }
+    }
+
+    /// The watch of a namespace, or of all, failed. Whether that is expected: who trims the operator's rights to a kind
+    /// that not every cluster has means to do without it.
+    pub fn failed(&self, namespace: Option<&String>, failure: WatchFailure, is_optional: bool) -> bool {
+        let is_refused = failure != WatchFailure::Other;
+        if is_refused {
+            self.set(namespace, if is_optional { WatchState::Missing } else { WatchState::Refused });
+        }
+        is_refused && is_optional
     }
 
     /// Whether no watch is on its way any more.

@@ -12,7 +12,7 @@ use operator_model::resource::{ResourceType, version};
 
 use crate::controller::Request;
 use crate::task::Tasks;
-use crate::watch::{Key, WatchFailure, WatchHealth, WatchName, api_resource, follow};
+use crate::watch::{Key, WatchHealth, WatchName, api_resource, follow};
 use crate::watched::{WatchState, WatchedNamespaces};
 
 /// Finds the object that another one concerns.
@@ -147,15 +147,7 @@ impl Follower {
             None => Api::all_with(client, &api_resource(resource)),
         };
         let (watches, scope) = (Arc::clone(&self.store.watches), namespace.clone());
-        let failed = move |failure| {
-            // Who trims the operator's rights to a kind that not every cluster has means to do without it.
-            let is_expected = resource.is_optional && failure != WatchFailure::Other;
-            let state = if is_expected { WatchState::Missing } else { WatchState::Refused };
-            if failure != WatchFailure::Other {
-                watches.set(scope.as_ref(), state);
-            }
-            is_expected
-        };
+        let failed = move |failure| watches.failed(scope.as_ref(), failure, resource.is_optional);
         let name = WatchName { kind: resource.kind, namespace };
         follow(api, config, name, health, failed, move |event| self.handle(event)).await;
     }

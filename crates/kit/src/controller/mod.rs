@@ -37,8 +37,8 @@ use crate::reference::Secrets;
 use crate::shutdown::Shutdown;
 use crate::status::Pacing;
 use crate::task::{Tasks, panic_message};
-use crate::watch::{WatchFailure, WatchHealth, WatchName, follow};
-use crate::watched::{WatchState, WatchedNamespaces};
+use crate::watch::{WatchHealth, WatchName, follow};
+use crate::watched::WatchedNamespaces;
 use primary::{Follower, Primary};
 use reconciler::{KindReconciler, Reconciler};
 use routing::Routing;
@@ -167,12 +167,7 @@ fn start<K: Kind>(kind: K, starting: &Starting<'_>) -> Arc<dyn Reconciler> {
             changes.changed.into_iter().map(request).for_each(|request| reconciler.context.shared.queue.add(request));
         };
         let (watched, scope) = (Arc::clone(&primary), namespace.clone());
-        let failed = move |failure| {
-            if failure != WatchFailure::Other {
-                watched.watches().set(scope.as_ref(), WatchState::Refused);
-            }
-            false
-        };
+        let failed = move |failure| watched.watches().failed(scope.as_ref(), failure, false);
         let name = WatchName { kind: K::NAME, namespace };
         let health = (*health).clone();
         tasks.spawn("watch on objects", async move {

@@ -14,7 +14,7 @@ fn candidate(identity: &str, release: &str, watches: &[&str]) -> Candidate {
 
 #[test]
 fn a_forged_lease_takes_its_own_namespace_from_an_operator_of_all() {
-    for release in ["victim", "stranger"] {
+    for release in ["victim", "another"] {
         for watches in [&[] as &[&str], &["tenant-x"], &["shop", "bank"]] {
             for phase in PHASES {
                 let (mut server, mut victim) = (Server::default(), candidate("v", "victim", &[]));
@@ -34,7 +34,7 @@ fn a_forged_lease_takes_its_own_namespace_from_an_operator_of_all() {
 #[test]
 fn what_a_forged_lease_promises_is_believed_for_four_lease_durations() {
     let (mut server, mut victim) = (Server::default(), candidate("v", "victim", &[]));
-    let mark = mark_of("stranger", &[]);
+    let mark = mark_of("another", &[]);
     server.force("tenant-x", Some(forged("x", Some((&mark, Phase::Leading)), victim.wall)));
     pass(70, &mut server, &mut [&mut victim]);
     assert_eq!((victim.works_in("tenant-x"), victim.without()), (false, vec!["tenant-x".to_owned()]));
@@ -45,7 +45,7 @@ fn what_a_forged_lease_promises_is_believed_for_four_lease_durations() {
 
 #[test]
 fn a_forged_lease_takes_its_own_namespace_from_an_operator_of_some() {
-    for release in ["victim", "stranger"] {
+    for release in ["victim", "another"] {
         for phase in PHASES {
             let (mut server, mut victim) = (Server::default(), candidate("v", "victim", &["shop", "tenant-x"]));
             let mark = mark_of(release, &[]);
@@ -74,7 +74,7 @@ fn a_trusted_claim_of_everything_is_respected_everywhere() {
 fn a_lease_that_is_rewritten_without_pause_costs_one_try_a_list_and_no_renewal() {
     let (mut server, mut victim) = (Server::default(), candidate("v", "victim", &[]));
     victim.settle(&mut server);
-    let mark = mark_of("stranger", &["tenant-x"]);
+    let mark = mark_of("another", &["tenant-x"]);
     let (mut lists, mut tries, mut renewals) = (0, 0, 0);
     for _ in 0..60 {
         victim.wait(Duration::from_secs(1));
