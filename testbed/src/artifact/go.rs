@@ -21,6 +21,7 @@ pub(super) const HELM_MOD: &str = include_str!("../../go/helm/go.mod");
 pub(super) const KINDS_MOD: &str = include_str!("../../go/kinds/go.mod");
 pub(super) const CERT_MANAGER_MOD: &str = include_str!("../../go/cert-manager/go.mod");
 pub(super) const PEER_MOD: &str = include_str!("../../go/peer/go.mod");
+pub(super) const PEER_OPERATOR_MOD: &str = include_str!("../../go/peer-operator/go.mod");
 
 /// The Go that is installed; any other is fetched as a module.
 const LOCAL: &str = "local";
@@ -183,6 +184,24 @@ pub fn peer_suite() -> Directories {
         module: "github.com/c5c3/memcached-operator",
         paths: &["test/e2e", "config/crd/thirdparty"],
         workspace: Workspace::local(&[("go.mod", PEER_MOD), ("go.sum", include_str!("../../go/peer/go.sum"))]),
+    }
+}
+
+/// The other operator itself, with the kinds that it needs.
+pub fn peer_operator() -> Program {
+    let sources = &[("go.mod", PEER_OPERATOR_MOD), ("go.sum", include_str!("../../go/peer-operator/go.sum"))];
+    Program {
+        name: "peer-operator",
+        package: "github.com/c5c3/memcached-operator/cmd".into(),
+        linker_flags: "-s -w".into(),
+        workspace: Workspace::local(sources),
+        data: Some(ModuleData {
+            module: "github.com/c5c3/memcached-operator",
+            files: &[
+                "config/crd/bases/memcached.c5c3.io_memcacheds.yaml",
+                "config/crd/thirdparty/monitoring.coreos.com_servicemonitors.yaml",
+            ],
+        }),
     }
 }
 

@@ -50,7 +50,8 @@ pub const PROMETHEUS: &str = "0.315.0";
 pub const MDBOOK: &str = "0.5.4";
 /// The cargo-deny that is built.
 pub const CARGO_DENY: &str = "0.20.2";
-/// The other operator whose suite is run; `go/peer/go.mod` pins the same one.
+/// The other operator whose suite is run, and which is measured beside ours; `go/peer/go.mod` and
+/// `go/peer-operator/go.mod` pin the same one.
 pub const PEER: &str = "0.4.0";
 
 /// Something that is built once and cached.
@@ -121,6 +122,11 @@ impl Artifact {
     /// The other operator's black-box suite, in `test/e2e`; in `config/crd/thirdparty` the kind it needs.
     pub fn peer_suite() -> Self {
         Self { name: "peer-suite".into(), version: PEER.into(), recipe: Recipe::GoDirectories(go::peer_suite()) }
+    }
+
+    /// The other operator itself, and beside it the files of the kinds that it needs.
+    pub fn peer_operator() -> Self {
+        Self { name: "peer-operator".into(), version: PEER.into(), recipe: Recipe::Go(go::peer_operator()) }
     }
 
     /// What checks and tests alerting rules.
@@ -319,6 +325,7 @@ mod tests {
             (go::CERT_MANAGER_MOD, format!("github.com/cert-manager/cert-manager v{CERT_MANAGER}")),
             (go::GOMEMCACHE_MOD, format!("github.com/bradfitz/gomemcache v{GOMEMCACHE}")),
             (go::PEER_MOD, format!("github.com/c5c3/memcached-operator v{PEER}")),
+            (go::PEER_OPERATOR_MOD, format!("github.com/c5c3/memcached-operator v{PEER}")),
         ] {
             assert!(module.contains(&line), "{line} is not what go.mod requires");
         }

@@ -35,6 +35,8 @@ pub enum Set {
     Security,
     /// A node and what it takes to install packages on it.
     Package,
+    /// A control plane, pretended nodes and pods, and the other operator to be measured beside ours.
+    Bench,
     /// What it takes to check the documentation.
     Book,
     /// `kubectl` alone.
@@ -47,7 +49,7 @@ impl Set {
     /// Programs of the host that it takes to run it, with their Debian packages.
     pub fn tools(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::ControlPlane | Self::Fleet => CONTROL_PLANE_TOOLS,
+            Self::ControlPlane | Self::Fleet | Self::Bench => CONTROL_PLANE_TOOLS,
             Self::Node | Self::Compat | Self::Security | Self::Package => NODE_TOOLS,
             Self::Book | Self::Kubectl => &[],
             Self::Server => SERVER_TOOLS,
@@ -69,7 +71,11 @@ impl Set {
             Self::Book => parts.extend([Artifact::mdbook(), Artifact::promtool()]),
             Self::Kubectl => parts.push(Artifact::kubernetes("kubectl")),
             Self::Server => parts.extend([newest_memcached_image(), Artifact::server()]),
-            Self::Fleet => parts.extend([Artifact::kubernetes("kube-scheduler"), Artifact::kwok()]),
+            Self::Fleet => parts.extend(fleet_parts()),
+            Self::Bench => {
+                parts.extend(fleet_parts());
+                parts.extend([Artifact::kubernetes("kubectl"), Artifact::peer_operator()]);
+            }
             Self::Node => parts.extend(node_parts()),
             Self::Security => {
                 parts.extend(node_parts());
@@ -89,6 +95,11 @@ impl Set {
         }
         parts
     }
+}
+
+/// What it takes to pretend nodes and pods.
+fn fleet_parts() -> [Artifact; 2] {
+    [Artifact::kubernetes("kube-scheduler"), Artifact::kwok()]
 }
 
 /// What a node has besides a control plane.
@@ -145,6 +156,12 @@ mod tests {
         let has_it = |set| names(set).contains(&"cert-manager".to_owned());
         assert!([Set::Compat, Set::Security, Set::Package].into_iter().all(has_it));
         assert!(![Set::ControlPlane, Set::Fleet, Set::Node, Set::Book, Set::Server].into_iter().any(has_it));
+    }
+
+    #[test]
+    fn a_benchmark_has_a_fleet_and_the_other_operator() {
+        let (fleet, bench) = (names(Set::Fleet), names(Set::Bench));
+        assert_eq!(bench, [&fleet[..], &["kubectl", "peer-operator"].map(String::from)].concat());
     }
 
     #[test]

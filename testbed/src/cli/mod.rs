@@ -105,6 +105,8 @@ enum Purpose {
     Security,
     /// A node, Helm and cert-manager to install packages on it
     Package,
+    /// Pretended nodes and pods, and the other operator to be measured beside ours
+    Bench,
     /// What makes and checks the documentation
     Book,
     /// memcached as a process, without a cluster

@@ -40,6 +40,7 @@ fn sets(purpose: Purpose) -> &'static [Set] {
         Purpose::Compat => &[Set::Compat],
         Purpose::Security => &[Set::Security],
         Purpose::Package => &[Set::Package],
+        Purpose::Bench => &[Set::Bench],
         Purpose::Book => &[Set::Book],
         Purpose::Server => &[Set::Server],
         Purpose::All => &[Set::ControlPlane, Set::Node, Set::Fleet, Set::Server],

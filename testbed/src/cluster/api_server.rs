@@ -61,6 +61,8 @@ impl Plan {
             format!("--listen-peer-urls={peer}"),
             format!("--initial-advertise-peer-urls={peer}"),
             format!("--initial-cluster=default={peer}"),
+            // Its default of 2 GiB is too little for the versions of ten thousand objects and their pods.
+            format!("--quota-backend-bytes={}", 8_u64 << 30),
         ]
     }
 

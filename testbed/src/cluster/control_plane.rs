@@ -38,6 +38,8 @@ pub struct Options {
     pub api_port: Option<u16>,
     /// A scheduler, and kwok that makes nodes and pods look alive.
     pub with_fleet: bool,
+    /// etcd and the API server alone: nobody acts on what is written, and no namespace has a service account.
+    pub without_controllers: bool,
 }
 
 impl ControlPlane {
@@ -89,14 +91,16 @@ impl ControlPlane {
             owned,
             _ports: ports,
         };
-        control_plane.run(options.with_fleet.then_some(kwok_port)).await?;
+        control_plane.run(!options.without_controllers, options.with_fleet.then_some(kwok_port)).await?;
         Ok(control_plane)
     }
 
-    async fn run(&mut self, kwok_port: Option<u16>) -> Result<()> {
+    async fn run(&mut self, has_controllers: bool, kwok_port: Option<u16>) -> Result<()> {
         let Self { cluster, plan, store, processes, .. } = self;
         api_server::start(plan, cluster, store, processes).await?;
-        api_server::start_controllers(plan, cluster, store, processes).await?;
+        if has_controllers {
+            api_server::start_controllers(plan, cluster, store, processes).await?;
+        }
         if let Some(port) = kwok_port {
             api_server::start_scheduler(plan, store, processes)?;
             fleet::start_kwok(plan, store, processes, port)?;

@@ -33,7 +33,12 @@ pub async fn own(store: Store, launch: &Launch) -> Result<()> {
 
 async fn own_control_plane(store: Store, launch: &Launch) -> Result<()> {
     let mut stop = Stop::new(store.home().clone(), launch)?;
-    let options = Options { name: Some(launch.name.clone()), api_port: launch.api_port, with_fleet: launch.with_fleet };
+    let options = Options {
+        name: Some(launch.name.clone()),
+        api_port: launch.api_port,
+        with_fleet: launch.with_fleet,
+        without_controllers: false,
+    };
     let mut control_plane = tokio::select! {
         started = ControlPlane::start_in(store, options) => started?,
         () = stop.told() => return Err(Error::Interrupted),
