@@ -24,7 +24,7 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
-# Only Secrets that a cache refers to are read, each by its name; RBAC cannot say that.
+# The metadata of Secrets is watched; those that a cache refers to are read, each by its name. RBAC cannot say that.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, list, watch]

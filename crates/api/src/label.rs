@@ -18,6 +18,8 @@ pub const MANAGED_BY_VALUE: &str = "memcached-operator";
 pub const RESTART_TRIGGER: &str = "memcached.c5c3.io/restart-trigger";
 /// On pods: a hash over the mounted keys of the Secrets they use.
 pub const SECRET_HASH: &str = "memcached.c5c3.io/secret-hash";
+/// On the children of a cache: a hash of what was sent when they were created or last applied.
+pub const LAST_APPLIED_HASH: &str = "memcached.c5c3.io/last-applied-hash";
 /// On Leases: the release that holds it, its namespace and name.
 pub const LEASE_RELEASE: &str = "memcached.c5c3.io/release";
 /// On Leases: the namespaces that this release watches; `*` for all.

@@ -11,8 +11,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::ResourceExt;
-use kube::{Client, Config, CustomResource, CustomResourceExt, Resource};
+use kube::{Config, CustomResource, CustomResourceExt, Resource};
 use operator_kit::admin::Readiness;
+use operator_kit::client::Clients;
 use operator_kit::controller::{self, Context, Controllers, Error, Kind, Outcome, Unreadable};
 use operator_kit::lease::{self, LeaseConfig};
 use operator_kit::metrics::{GaugeFamily, Metrics};
@@ -128,6 +129,7 @@ pub async fn run(config: Config, identity: &str, shutdown: Shutdown) -> Result<(
     let settings = controller::Config {
         manager: NAME,
         predecessors: &[],
+        digest: "example.org/last-applied-hash",
         labels: format!("app.kubernetes.io/managed-by={NAME}"),
         namespaces: Vec::new(),
         concurrency: 4,
@@ -137,8 +139,8 @@ pub async fn run(config: Config, identity: &str, shutdown: Shutdown) -> Result<(
     metrics.show_leadership(leadership.clone());
     let greetings = Greetings { letters: metrics.gauge_family("letters", "The letters of a greeting") };
     let (tasks, mut failures) = task::tasks();
-    let client = Client::try_from(config)?;
-    let controllers = Controllers::new(settings, client, metrics, leadership, Readiness::default(), tasks);
+    let clients = Clients::new(config, &metrics)?;
+    let controllers = Controllers::new(settings, clients, metrics, leadership, Readiness::default(), tasks);
     tokio::select! {
         () = controllers.with(greetings).run(shutdown) => {}
         failure = failures.first() => return Err(failure.into()),

@@ -40,9 +40,9 @@ impl Backoff {
     /// How long to wait after this failure.
     pub fn next(&self, key: &str, class: Class) -> Duration {
         match class {
-            Class::Wait => WAIT,
-            Class::Invalid => INVALID,
-            Class::Bug => BUG,
+            Class::Wait => jittered(WAIT, &key),
+            Class::Invalid => jittered(INVALID, &key),
+            Class::Bug => jittered(BUG, &key),
             Class::Retry => retry_pause(key, self.count(key)),
         }
     }
@@ -79,7 +79,12 @@ impl Backoff {
 fn retry_pause(key: &str, failures: u32) -> Duration {
     let factor = 2_u32.checked_pow(failures).unwrap_or(u32::MAX);
     let pause = RETRY_FIRST.saturating_mul(factor).min(RETRY_MOST);
-    // One share for all pauses of an object, so that its pauses never shrink.
+    jittered(pause, &key)
+}
+
+/// A pause less some part of it, the same part for the same key: pauses of one key never shrink, and those of several
+/// do not end together.
+pub(crate) fn jittered(pause: Duration, key: &impl Hash) -> Duration {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     let share = f64::from(u16::try_from(hasher.finish() % 1000).unwrap_or_default()) / 1000.0;
@@ -142,10 +147,14 @@ mod tests {
         let backoff = Backoff::default();
         let first = backoff.next("default/cache", Class::Retry);
         for _ in 0..5 {
-            assert_eq!(backoff.next("default/cache", Class::Wait), Duration::from_secs(30));
-            assert_eq!(backoff.next("default/cache", Class::Invalid), Duration::from_secs(600));
-            assert_eq!(backoff.next("default/cache", Class::Bug), Duration::from_secs(300));
+            for (class, most) in [(Class::Wait, 30.0), (Class::Invalid, 600.0), (Class::Bug, 300.0)] {
+                let pause = backoff.next("default/cache", class);
+                assert!((0.8 * most..=most).contains(&pause.as_secs_f64()), "{class:?}: {pause:?}");
+                assert_eq!(pause, backoff.next("default/cache", class));
+            }
         }
+        let waits: HashSet<_> = keys().map(|key| backoff.next(&key, Class::Wait)).collect();
+        assert!(waits.len() > 300, "only {} different pauses", waits.len());
         let second = backoff.next("default/cache", Class::Retry);
         assert!((second.as_secs_f64() / first.as_secs_f64() - 2.0).abs() < 1e-6, "{first:?} then {second:?}");
     }

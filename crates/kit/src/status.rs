@@ -30,21 +30,35 @@ pub enum Published<K> {
 /// When the status of objects was written, by uid.
 #[derive(Debug, Default)]
 pub struct Pacing {
-    writes: Mutex<HashMap<String, Instant>>,
+    writes: Mutex<Writes>,
 }
+
+#[derive(Debug, Default)]
+struct Writes {
+    last: HashMap<String, Instant>,
+    /// How many are remembered before old ones are forgotten.
+    forgets_at: usize,
+}
+
+/// So many take no memory worth speaking of.
+const FEW: usize = 256;
 
 impl Pacing {
     /// How long to wait before a write that is not urgent.
     fn wait(&self, uid: &str) -> Option<Duration> {
         let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        PACING_INTERVAL.checked_sub(writes.get(uid)?.elapsed()).filter(|left| !left.is_zero())
+        PACING_INTERVAL.checked_sub(writes.last.get(uid)?.elapsed()).filter(|left| !left.is_zero())
     }
 
     fn written(&self, uid: String) {
         let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        // Only the last few seconds count: departed objects take no memory.
-        writes.retain(|_, at| at.elapsed() < PACING_INTERVAL);
-        writes.insert(uid, Instant::now());
+        // Only the last few seconds count: departed objects take no memory. Not at every write, which would walk all
+        // recent ones each time.
+        if writes.last.len() >= writes.forgets_at.max(FEW) {
+            writes.last.retain(|_, at| at.elapsed() < PACING_INTERVAL);
+            writes.forgets_at = writes.last.len().saturating_mul(2);
+        }
+        writes.last.insert(uid, Instant::now());
     }
 }
 

@@ -12,6 +12,7 @@ use kube::{Api, Resource};
 use operator_model::resource::ResourceType;
 use serde::de::DeserializeOwned;
 
+use crate::backoff::jittered;
 use crate::metrics::Metrics;
 use crate::telemetry::Chain;
 
@@ -27,7 +28,16 @@ pub fn api_resource(resource: ResourceType) -> ApiResource {
 }
 
 /// Namespace and name.
-pub type Key = (String, String);
+pub type Key = (Arc<str>, Arc<str>);
+
+/// How many objects a list asks for at once. Parsed, they take ten times what is kept of them: a start over thousands
+/// must not need a multiple of the memory that is enough later.
+const PAGE_SIZE: u32 = 100;
+
+/// How things are watched.
+pub fn watch_config() -> watcher::Config {
+    watcher::Config::default().page_size(PAGE_SIZE)
+}
 
 /// A watch that fails is told of every [`LONGEST_PAUSE`]; one that is not any more has recovered without an event.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(90);
@@ -101,7 +111,7 @@ impl WatchHealth {
 }
 
 /// What a watch is on, for people.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchName {
     /// The kind.
     pub kind: &'static str,
@@ -157,11 +167,11 @@ pub async fn follow<K>(
             Err(error) => {
                 if failed(failure(&error)) {
                     health.recovered(&name);
-                    tokio::time::sleep(MISSING_KIND_INTERVAL).await;
+                    tokio::time::sleep(jittered(MISSING_KIND_INTERVAL, &name)).await;
                     continue;
                 }
                 health.failed(&name, &error);
-                tokio::time::sleep(pause).await;
+                tokio::time::sleep(jittered(pause, &name)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }

@@ -4,11 +4,12 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube_core::DynamicObject;
 use serde_json::{Map, Value};
 
-use crate::managed::applied;
+use crate::managed::{applied, created};
 use crate::quantity;
 
 /// Fields by which the API server tells elements of a list apart, most telling first.
-const KEYS: [&str; 8] = ["name", "containerPort", "port", "mountPath", "devicePath", "type", "uid", "topologyKey"];
+pub(crate) const KEYS: [&str; 8] =
+    ["name", "containerPort", "port", "mountPath", "devicePath", "type", "uid", "topologyKey"];
 
 /// Defaults that the API server writes into lists and maps that have one owner.
 const FILLED_IN: [(&str, &str); 3] = [("apiVersion", "v1"), ("divisor", "0"), ("protocol", "TCP")];
@@ -16,13 +17,23 @@ const FILLED_IN: [(&str, &str); 3] = [("apiVersion", "v1"), ("divisor", "0"), ("
 /// What says which object is meant; nobody manages it.
 const IDENTITY: [&str; 5] = ["apiVersion", "kind", "name", "namespace", "uid"];
 
-/// Whether applying `desired` would change `live`.
+/// Whether applying `desired` would change `live`, which we have applied before.
 pub fn differs(desired: &Value, live: &DynamicObject, manager: &str) -> bool {
+    applied(live, manager).is_none_or(|fields| !holds(desired, live, fields) || has_dropped(fields, desired))
+}
+
+/// The same for an object that we created and never applied.
+///
+/// Our entry of it has every default too, and so does not tell what we no longer desire: whoever asks has to put a
+/// digest of what is desired into `desired`, which then differs from the one that was created.
+pub fn differs_from_created(desired: &Value, live: &DynamicObject, manager: &str) -> bool {
+    created(live, manager).is_none_or(|fields| !holds(desired, live, fields))
+}
+
+/// Whether all that is desired is there, and is still ours.
+fn holds(desired: &Value, live: &DynamicObject, fields: &Value) -> bool {
     let Ok(live_value) = serde_json::to_value(live) else {
-        return true;
-    };
-    let Some(fields) = applied(live, manager) else {
-        return true;
+        return false;
     };
     // Items of a list do not say what they are.
     let is_same = |(key, value): (&String, &Value)| {
@@ -32,9 +43,7 @@ pub fn differs(desired: &Value, live: &DynamicObject, manager: &str) -> bool {
                 None => is_nothing(value),
             }
     };
-    !desired.as_object().is_some_and(|fields| fields.iter().all(is_same))
-        || has_dropped(fields, desired)
-        || has_lost(fields, desired)
+    desired.as_object().is_some_and(|fields| fields.iter().all(is_same)) && !has_lost(fields, desired)
 }
 
 /// Whether a field that we desired is not ours any more: somebody has changed the list or map it is a part of.

@@ -6,12 +6,30 @@ use serde_json::{Map, Value, json};
 
 /// Our entry: what we applied to the object itself.
 pub fn applied<'a>(object: &'a DynamicObject, manager: &str) -> Option<&'a Value> {
-    let is_ours = |entry: &&ManagedFieldsEntry| {
-        entry.manager.as_deref() == Some(manager)
-            && entry.operation.as_deref() == Some("Apply")
-            && entry.subresource.as_deref().unwrap_or_default().is_empty()
-    };
-    object.managed_fields().iter().find(is_ours)?.fields_v1.as_ref().map(|fields| &fields.0)
+    written(object, manager, "Apply")
+}
+
+/// Our entry of an object that we created and never applied: what we sent, and every default beside it.
+pub fn created<'a>(object: &'a DynamicObject, manager: &str) -> Option<&'a Value> {
+    written(object, manager, "Update")
+}
+
+fn written<'a>(object: &'a DynamicObject, manager: &str, operation: &str) -> Option<&'a Value> {
+    let entry = object.managed_fields().iter().find(|entry| is_entry(entry, manager, operation))?;
+    entry.fields_v1.as_ref().map(|fields| &fields.0)
+}
+
+/// Whether an entry tells of writes to the object itself, by this manager and in this way.
+pub fn is_entry(entry: &ManagedFieldsEntry, manager: &str, operation: &str) -> bool {
+    entry.manager.as_deref() == Some(manager)
+        && entry.operation.as_deref() == Some(operation)
+        && entry.subresource.as_deref().unwrap_or_default().is_empty()
+}
+
+/// Whether predecessors wrote to the object by update.
+pub fn has_predecessor(object: &DynamicObject, predecessors: &[String]) -> bool {
+    let is_theirs = |entry: &ManagedFieldsEntry| predecessors.iter().any(|name| is_entry(entry, name, "Update"));
+    object.managed_fields().iter().any(is_theirs)
 }
 
 /// Whether we applied a field, by its path (`["spec", "replicas"]`).
@@ -34,22 +52,14 @@ pub fn is_owned(managers: &[ManagedFieldsEntry], path: &[&str]) -> bool {
 
 /// The patch that turns what predecessors wrote by update into what we applied; none if there is nothing to turn.
 pub fn take_over(object: &DynamicObject, manager: &str, predecessors: &[String]) -> Option<json_patch::Patch> {
-    let is_theirs = |entry: &ManagedFieldsEntry| {
-        entry.operation.as_deref() == Some("Update")
-            && entry.subresource.as_deref().unwrap_or_default().is_empty()
-            && entry.manager.as_ref().is_some_and(|name| predecessors.contains(name))
-    };
+    let is_theirs = |entry: &ManagedFieldsEntry| predecessors.iter().any(|name| is_entry(entry, name, "Update"));
     let (theirs, mut rest): (Vec<_>, Vec<_>) = object.managed_fields().iter().cloned().partition(is_theirs);
     let first = theirs.first()?.clone();
     let mut fields = Value::Object(Map::new());
     for entry in theirs.iter().filter_map(|entry| entry.fields_v1.as_ref()) {
         merge(&mut fields, &entry.0);
     }
-    let own = rest.iter().position(|entry| {
-        entry.manager.as_deref() == Some(manager)
-            && entry.operation.as_deref() == Some("Apply")
-            && entry.subresource.as_deref().unwrap_or_default().is_empty()
-    });
+    let own = rest.iter().position(|entry| is_entry(entry, manager, "Apply"));
     if let Some(entry) = own.map(|index| rest.remove(index)) {
         merge(&mut fields, &entry.fields_v1.map(|fields| fields.0).unwrap_or_default());
     }

@@ -6,9 +6,10 @@ use kube::{Client, Config};
 use memcached_api::label;
 use memcached_core::memcached::PodDefaults;
 use operator_kit::admin::{CertificateSource, Protection, Readiness, serve_health, serve_metrics};
+use operator_kit::client::Clients;
 use operator_kit::controller::{self, Controllers};
 use operator_kit::lease::{self, Leadership, LeaseConfig, Mark, MarkKeys, Right, Scope};
-use operator_kit::metrics::Metrics;
+use operator_kit::metrics::{Memory, Metrics};
 use operator_kit::shutdown::{self, Shutdown};
 use operator_kit::{task, telemetry};
 
@@ -19,17 +20,24 @@ use crate::{NAME, webhook};
 /// Field managers under which the other operator wrote the same objects.
 const PREDECESSORS: [&str; 2] = ["manager", "memcached-operator"];
 
+/// The most worker threads, however many cores there are.
+const MOST_THREADS: usize = 4;
+
 /// Runs until a signal says stop.
 pub fn run(operator: Operator, settings: &PodDefaults) -> Result<(), Box<dyn Error>> {
     telemetry::init(operator.log_format)?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(operator, settings))
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    // On a machine with many cores each further thread would cost memory, and the API server is what is waited for.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    runtime.worker_threads(threads).enable_all().build()?.block_on(serve(operator, settings))
 }
 
 async fn serve(operator: Operator, settings: &PodDefaults) -> Result<(), Box<dyn Error>> {
     let shutdown = shutdown::on_signals()?;
     let config = Config::infer().await.map_err(|error| format!("no cluster to work in: {error}"))?;
     let metrics = Metrics::new("memcached_operator", &[("version", env!("CARGO_PKG_VERSION"))]);
-    let client = metrics.client(config.clone())?;
+    let clients = Clients::new(config.clone(), &metrics)?;
+    let client = clients.requests().clone();
     let readiness = Readiness::default();
     let health = serve_health(&operator.health_probe_bind_address, readiness.clone(), shutdown.clone())?;
     let scrape = serve_metrics(
@@ -45,11 +53,12 @@ async fn serve(operator: Operator, settings: &PodDefaults) -> Result<(), Box<dyn
     let scope = leadership.clone();
     readiness.register_check("scope", move || scope.status().check());
     let (tasks, mut failures) = task::tasks();
+    tasks.spawn("memory", Memory::default().watch());
     let admission =
         webhook::serve(&operator, client.clone(), &metrics, leadership.clone(), &readiness, &tasks, &shutdown)?;
 
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?operator.watch_namespaces, "starting");
-    let controllers = Controllers::new(settings_of(&operator), client, metrics.clone(), leadership, readiness, tasks)
+    let controllers = Controllers::new(settings_of(&operator), clients, metrics.clone(), leadership, readiness, tasks)
         .with(MemcachedKind::new(settings.clone(), &metrics));
     tokio::select! {
         () = controllers.run(shutdown) => {}
@@ -75,6 +84,7 @@ fn settings_of(operator: &Operator) -> controller::Config {
     controller::Config {
         manager: NAME,
         predecessors: &PREDECESSORS,
+        digest: label::LAST_APPLIED_HASH,
         labels: format!("{}={}", label::MANAGED_BY, label::MANAGED_BY_VALUE),
         namespaces: operator.watch_namespaces.clone(),
         concurrency: operator.concurrency.into(),

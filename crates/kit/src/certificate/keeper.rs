@@ -18,6 +18,7 @@ use super::turn::{self, CertificateError, Turn, call};
 use super::{Material, SelfManaged};
 use crate::controller::Request;
 use crate::lease::Leadership;
+use crate::metrics::Metrics;
 use crate::reference::Secrets;
 use crate::shutdown::Shutdown;
 use crate::task::Tasks;
@@ -54,7 +55,8 @@ impl Keeper {
         let secrets = {
             let sender = sender.clone();
             let wake = move |request: Request| drop(sender.send((request.namespace, request.name)));
-            Secrets::new(client.clone(), Arc::new(wake), tasks.clone())
+            // Who serves webhooks may see this one Secret, and no other.
+            Secrets::named(client.clone(), &config.secret, Arc::new(wake), tasks.clone(), Metrics::unregistered())
         };
         let (all, linger) = (config.registrations.clone(), config.times.linger);
         let registrations = Registrations::new(client.clone(), &config.manager, all, linger);
@@ -76,7 +78,7 @@ impl Keeper {
     }
 
     fn refer(&self, secrets: &BTreeSet<String>) {
-        let request = Request { kind: "Secret", namespace: self.config.namespace.clone(), name: USER.into() };
+        let request = Request { kind: "Secret", namespace: self.config.namespace.as_str().into(), name: USER.into() };
         self.secrets.track(&request, secrets);
     }
 

@@ -199,7 +199,7 @@ impl Registrations {
             };
             backoff.reset(configuration.name());
             self.note(&configuration, now);
-            wake.send((String::new(), configuration.name().to_owned())).ok();
+            wake.send(("".into(), configuration.name().into())).ok();
         }
     }
 

@@ -1,13 +1,14 @@
-//! Server-side apply that compares first: only what differs is written, only what is ours is touched.
+//! Creates what is missing, and applies what differs after comparing: only what is ours is touched.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
-use kube::{Api, Client};
-use operator_model::diff::differs;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, OwnerReference};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, Request};
+use kube::{Api, Client, Resource};
+use operator_model::diff::{differs, differs_from_created};
+use operator_model::digest::Digest;
 use operator_model::managed::{self, owns_field};
 use operator_model::owner::{Ownership, ownership};
 use operator_model::resource::ResourceType;
@@ -25,6 +26,7 @@ pub struct Applier {
     client: Client,
     manager: String,
     predecessors: Vec<String>,
+    digest: &'static str,
     leadership: Leadership,
     no_op_applies: Arc<Mutex<HashMap<String, u64>>>,
     contention: Arc<Contention>,
@@ -32,6 +34,9 @@ pub struct Applier {
 
 /// How many no-op applies are remembered.
 const MOST_NO_OP_APPLIES: usize = 100_000;
+
+/// How often the managed fields of an object that others write to at the same time are tried to be taken over.
+const TAKE_OVER_ATTEMPTS: u32 = 5;
 
 /// An object as it is to be.
 #[derive(Debug, Clone)]
@@ -48,6 +53,12 @@ pub struct Desired<'a> {
     pub owner: &'a OwnerReference,
     /// Labels by which an orphan is recognised as ours.
     pub labels: &'a [(&'a str, &'a str)],
+}
+
+/// What came of creating an object.
+enum Creation {
+    Created(DynamicObject),
+    Exists(DynamicObject),
 }
 
 /// What was done.
@@ -73,12 +84,21 @@ impl Operation {
 }
 
 impl Applier {
-    /// Applies as `manager`. What `predecessors` wrote by update is taken over.
-    pub fn new(client: Client, manager: &str, predecessors: &[&str], leadership: Leadership) -> Self {
+    /// Writes as `manager`. What `predecessors` wrote by update is taken over. Objects that are created carry a digest
+    /// of what was sent, in the annotation `digest`.
+    pub fn new(
+        client: Client,
+        manager: &str,
+        predecessors: &[&str],
+        digest: &'static str,
+        leadership: Leadership,
+    ) -> Self {
         Self {
             client,
             manager: manager.to_owned(),
-            predecessors: predecessors.iter().map(ToString::to_string).collect(),
+            // What we created is an update, too: before a field of it can be removed, it is taken over.
+            predecessors: predecessors.iter().copied().chain([manager]).map(ToOwned::to_owned).collect(),
+            digest,
             leadership,
             no_op_applies: Arc::default(),
             contention: Arc::default(),
@@ -100,38 +120,75 @@ impl Applier {
         &self.client
     }
 
+    /// Whether a store has to keep an entry of an object's managed fields: ours, and those that are to become ours.
+    pub fn is_kept(&self, entry: &ManagedFieldsEntry) -> bool {
+        managed::is_entry(entry, &self.manager, "Apply")
+            || managed::is_entry(entry, &self.manager, "Update")
+            || self.predecessors.iter().any(|name| managed::is_entry(entry, name, "Update"))
+    }
+
     /// Makes an object as desired; `known` is what a store has of it.
     pub async fn apply(
         &self,
         desired: &Desired<'_>,
         known: Option<DynamicObject>,
     ) -> Result<(DynamicObject, Operation), ApplyError> {
-        // A store has what carries our labels: what it lacks may still exist.
+        let digest = Digest::of(desired.object);
         let live = match known {
-            Some(known) => Some(known),
-            None => self.read(desired).await?,
-        };
-        let Some(live) = live else {
-            let created = self.patch(desired, desired.object.clone(), false).await?;
-            return Ok((created, Operation::Created));
+            Some(known) => known,
+            None => match self.create(desired, digest).await? {
+                Creation::Created(created) => return Ok((created, Operation::Created)),
+                Creation::Exists(live) => live,
+            },
         };
         match ownership(&live, desired.owner, desired.labels) {
             Ownership::Ours | Ownership::Orphan => {}
             Ownership::Departed => return Err(ApplyError::departed(desired)),
             Ownership::NotOwned(owner) => return Err(ApplyError::not_owned(desired, owner)),
         }
-        let live = self.take_over(desired, live).await?;
-        if !differs(desired.object, &live, &self.manager) || self.is_no_op(desired, &live) {
+        let sent = Digest::in_annotation(&live, self.digest);
+        let (object, live) = match sent {
+            Some(_) => (digest.annotate(desired.object, self.digest), live),
+            // Never created by this version: what predecessors wrote by update becomes ours.
+            None => (desired.object.clone(), self.take_over(desired, live).await?),
+        };
+        if !self.is_different(&object, &live, sent) || self.is_no_op(desired, &live) {
             return Ok((live, Operation::Unchanged));
         }
+        let live = match sent {
+            // A field that we created and do not desire any more would survive.
+            Some(sent) if !sent.has_fields_of(digest) => self.take_over(desired, live).await?,
+            _ => live,
+        };
         let live = self.release_replicas(desired, live).await?;
+        self.update(desired, object, live).await
+    }
+
+    fn is_different(&self, object: &Value, live: &DynamicObject, sent: Option<Digest>) -> bool {
+        if sent.is_some() && managed::applied(live, &self.manager).is_none() {
+            differs_from_created(object, live, &self.manager)
+        } else {
+            differs(object, live, &self.manager)
+        }
+    }
+
+    /// Applies an object that differs from what is desired.
+    async fn update(
+        &self,
+        desired: &Desired<'_>,
+        mut object: Value,
+        mut live: DynamicObject,
+    ) -> Result<(DynamicObject, Operation), ApplyError> {
+        if self.contention.is_suspected(desired, &live) {
+            // A store does not keep who else writes.
+            live = self.read(desired).await?.unwrap_or(live);
+        }
         self.contention.check(desired, &live, &self.manager)?;
-        let mut object = desired.object.clone();
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             // Another object of that name is then a conflict, and is not overwritten.
             metadata.insert("uid".into(), json!(live.metadata.uid));
         }
-        let written = self.patch(desired, object, true).await?;
+        let written = self.patch(desired, object).await?;
         let is_same = written.metadata.resource_version == live.metadata.resource_version;
         if is_same {
             self.remember_no_op(desired, &live);
@@ -139,6 +196,25 @@ impl Applier {
         }
         self.contention.updated(desired, &live);
         Ok((written, Operation::Updated))
+    }
+
+    /// Creates an object that the store lacks. The store has what carries our labels, so it may exist all the same.
+    async fn create(&self, desired: &Desired<'_>, digest: Digest) -> Result<Creation, ApplyError> {
+        self.check(desired.namespace)?;
+        let params = PostParams { field_manager: Some(self.manager.clone()), ..PostParams::default() };
+        let path = DynamicObject::url_path(&api_resource(desired.resource), Some(desired.namespace));
+        let body = digest.annotate(desired.object, self.digest).to_string().into_bytes();
+        let request = Request::new(path).create(&params, body).map_err(kube::Error::BuildRequest);
+        let created = call("create", desired, async { self.client.request(request?).await }).await;
+        match created {
+            Ok(created) => Ok(Creation::Created(created)),
+            Err(error) if error.code() == Some(409) => match self.read(desired).await? {
+                Some(live) => Ok(Creation::Exists(live)),
+                // A conflict about something else, for example a quota.
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
     }
 
     /// Dropping `replicas` from an apply by its only owner resets it to one: before an autoscaler decides it, its
@@ -211,23 +287,37 @@ impl Applier {
         }
     }
 
-    async fn patch(&self, desired: &Desired<'_>, object: Value, force: bool) -> Result<DynamicObject, ApplyError> {
+    async fn patch(&self, desired: &Desired<'_>, object: Value) -> Result<DynamicObject, ApplyError> {
         self.check(desired.namespace)?;
-        let mut params = PatchParams::apply(&self.manager);
-        params.force = force;
+        let params = PatchParams::apply(&self.manager).force();
         let api = self.api(desired.resource, desired.namespace);
         call("apply", desired, api.patch(desired.name, &params, &Patch::Apply(object))).await
     }
 
-    /// Fields that a predecessor wrote by update would survive our removals: they become ours.
-    async fn take_over(&self, desired: &Desired<'_>, live: DynamicObject) -> Result<DynamicObject, ApplyError> {
-        let Some(patch) = managed::take_over(&live, &self.manager, &self.predecessors) else {
-            return Ok(live);
-        };
-        self.check(desired.namespace)?;
-        let api = self.api(desired.resource, desired.namespace);
-        let patch: Patch<()> = Patch::Json(patch);
-        call("take over", desired, api.patch(desired.name, &PatchParams::default(), &patch)).await
+    /// Fields that a predecessor wrote by update, or that we created, would survive our removals: they become ours.
+    async fn take_over(&self, desired: &Desired<'_>, known: DynamicObject) -> Result<DynamicObject, ApplyError> {
+        if !managed::has_predecessor(&known, &self.predecessors) {
+            return Ok(known);
+        }
+        let mut attempts = TAKE_OVER_ATTEMPTS;
+        loop {
+            // A store does not keep the entries of others, which have to stay as they are.
+            let Some(live) = self.read(desired).await?.filter(|live| live.metadata.uid == known.metadata.uid) else {
+                return Ok(known);
+            };
+            let Some(patch) = managed::take_over(&live, &self.manager, &self.predecessors) else {
+                return Ok(live);
+            };
+            self.check(desired.namespace)?;
+            let api = self.api(desired.resource, desired.namespace);
+            let patch: Patch<()> = Patch::Json(patch);
+            attempts -= 1;
+            match call("take over", desired, api.patch(desired.name, &PatchParams::default(), &patch)).await {
+                // A controller has written its status in between.
+                Err(error) if error.is_conflict() && attempts > 0 => {}
+                taken_over => return taken_over,
+            }
+        }
     }
 
     fn api(&self, resource: ResourceType, namespace: &str) -> Api<DynamicObject> {

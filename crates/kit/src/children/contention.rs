@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
@@ -45,9 +47,18 @@ impl Repeats {
 #[derive(Debug, Default)]
 pub struct Contention {
     objects: Mutex<HashMap<String, Repeats>>,
+    /// How many are remembered before old ones are forgotten.
+    forgets_at: AtomicUsize,
 }
 
 impl Contention {
+    /// Whether an object is close to being left alone.
+    pub fn is_suspected(&self, desired: &Desired<'_>, live: &DynamicObject) -> bool {
+        let objects = self.objects();
+        let repeats = live.metadata.uid.as_ref().and_then(|uid| objects.get(uid));
+        repeats.is_some_and(|repeats| repeats.pause().is_some() && repeats.digest == digest(desired))
+    }
+
     /// An error while an object is left alone because its changes are undone.
     pub fn check(&self, desired: &Desired<'_>, live: &DynamicObject, ours: &str) -> Result<(), ApplyError> {
         match self.pause_at(desired, live, ours, Instant::now()) {
@@ -71,7 +82,7 @@ impl Contention {
         ours: &str,
         now: Instant,
     ) -> Option<(Duration, String)> {
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.objects();
         let repeats = objects.get_mut(&live.uid().unwrap_or_default())?;
         if repeats.digest != digest(desired) {
             // Something else is desired now: that is tried at once.
@@ -86,11 +97,14 @@ impl Contention {
 
     fn updated_at(&self, desired: &Desired<'_>, live: &DynamicObject, now: Instant) {
         let Some(uid) = live.uid() else { return };
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.objects();
         let digest = digest(desired);
         // What nobody has undone for longer than the longest pause is forgotten, so that only contested objects take
-        // memory.
-        objects.retain(|_, repeats| now.duration_since(repeats.last) < WINDOW);
+        // memory. Not at every write: that would walk all recent ones each time.
+        if objects.len() >= self.forgets_at.load(Ordering::Relaxed).max(FEW) {
+            objects.retain(|_, repeats| now.duration_since(repeats.last) < WINDOW);
+            self.forgets_at.store(objects.len().saturating_mul(2), Ordering::Relaxed);
+        }
         let repeats = objects.entry(uid).or_insert_with(|| Repeats {
             digest: !digest,
             count: 0,
@@ -100,7 +114,14 @@ impl Contention {
         let manager = std::mem::take(&mut repeats.manager);
         repeats.count(digest, manager, now);
     }
+
+    fn objects(&self) -> MutexGuard<'_, HashMap<String, Repeats>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
+
+/// So many take no memory worth speaking of.
+const FEW: usize = 256;
 
 fn digest(desired: &Desired<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -112,11 +133,13 @@ fn digest(desired: &Desired<'_>) -> u64 {
 fn last_writer(live: &DynamicObject, ours: &str) -> Option<String> {
     let others = live.managed_fields().iter().filter(|entry| {
         let is_status = entry.subresource.as_deref() == Some("status");
-        // The other operator may go by our own name, but it does not apply.
         let is_ours = entry.manager.as_deref() == Some(ours) && entry.operation.as_deref() == Some("Apply");
         !is_status && !is_ours
     });
-    others.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))?.manager.clone()
+    // The other operator may go by our own name, but that may also be what we created.
+    let rank =
+        |entry: &&ManagedFieldsEntry| (entry.manager.as_deref() != Some(ours), entry.time.as_ref().map(|time| time.0));
+    others.max_by_key(rank)?.manager.clone()
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ impl ApplyError {
     }
 
     /// A JSON patch whose test fails is answered with 422, not with 409.
-    fn is_conflict(&self) -> bool {
+    pub(super) fn is_conflict(&self) -> bool {
         self.code() == Some(409) || matches!(self, Self::Api { action: "take over", .. } if self.code() == Some(422))
     }
 }

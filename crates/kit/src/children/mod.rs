@@ -7,7 +7,6 @@ mod error;
 mod store;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::DynamicObject;
@@ -18,7 +17,7 @@ use serde_json::Value;
 
 pub use applier::{Applier, Desired, Operation};
 pub use error::{ApplyError, status_code};
-pub use store::{Route, Store, Stores, Wake, Watch};
+pub use store::{IsKept, Route, Store, Stores, Wake, Watch};
 
 use crate::controller::{Request, Shared};
 
@@ -35,12 +34,12 @@ pub struct Children<'a> {
 
 impl Children<'_> {
     /// The object of that name as it is known, whoever owns it.
-    pub fn get(&self, resource: ResourceType, name: &str) -> Option<Arc<DynamicObject>> {
+    pub fn get(&self, resource: ResourceType, name: &str) -> Option<DynamicObject> {
         self.shared.stores.get(&resource)?.get(&self.request.namespace, name)
     }
 
     /// Everything of a kind that concerns the object: what it controls, or what is routed to it.
-    pub fn list(&self, resource: ResourceType) -> Vec<Arc<DynamicObject>> {
+    pub fn list(&self, resource: ResourceType) -> Vec<DynamicObject> {
         self.shared.stores.get(&resource).map(|store| store.of(&self.request)).unwrap_or_default()
     }
 
@@ -86,7 +85,7 @@ impl Children<'_> {
             let problem = Problem::new(reason::KIND_MISSING, message, Class::Wait);
             return Applied { child, result: Err(self.count(problem)) };
         };
-        let known = store.get(&self.request.namespace, &child.name).map(|known| (*known).clone());
+        let known = store.get(&self.request.namespace, &child.name);
         let written =
             self.with(resource, &child.name, &object, async |desired| self.shared.applier.apply(&desired, known).await);
         let result = match written.await {
@@ -136,7 +135,7 @@ impl Children<'_> {
     ) -> T {
         let labels = (self.identity)(resource);
         let labels: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let namespace = self.request.namespace.as_str();
+        let namespace = &*self.request.namespace;
         act(Desired { resource, namespace, name, object, owner: &self.owner, labels: &labels }).await
     }
 }

@@ -4,15 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::ResourceExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use operator_model::resource::{ResourceType, version};
+use operator_model::trim::trim;
 
+use crate::client::Clients;
 use crate::controller::Request;
+use crate::packed::{Packed, Packer};
 use crate::task::Tasks;
-use crate::watch::{Key, WatchHealth, WatchName, api_resource, follow};
+use crate::watch::{Key, WatchHealth, WatchName, api_resource, follow, watch_config};
 use crate::watched::{WatchState, WatchedNamespaces};
 
 /// Finds the object that another one concerns.
@@ -21,40 +24,53 @@ pub type Route = Arc<dyn Fn(&DynamicObject) -> Option<Request> + Send + Sync>;
 /// Told whom a change concerns.
 pub type Wake = Arc<dyn Fn(Request) + Send + Sync>;
 
+/// Whether an entry of an object's managed fields is kept.
+pub type IsKept = Arc<dyn Fn(&ManagedFieldsEntry) -> bool + Send + Sync>;
+
 /// All known objects of one kind that carry our labels.
 #[derive(Clone)]
 pub struct Store {
+    resource: ResourceType,
     content: Arc<Mutex<Content>>,
     watches: Arc<WatchedNamespaces>,
     route: Route,
+    is_kept: IsKept,
 }
 
 #[derive(Default)]
 struct Content {
     objects: HashMap<Key, Entry>,
-    by_request: HashMap<Request, BTreeSet<Key>>,
+    by_request: HashMap<Request, Vec<Key>>,
+    packer: Packer,
 }
 
 struct Entry {
-    object: Arc<DynamicObject>,
+    object: Packed,
     request: Option<Request>,
 }
 
 impl Content {
-    /// Keeps an object unless a newer version is known. Whom it concerns, and whom it concerned before: an object that
-    /// has lost its owner reference or its labels is still the owner's to adopt.
-    fn put(&mut self, object: DynamicObject, request: Option<Request>) -> BTreeSet<Request> {
-        let key = key(&object);
-        let known = self.objects.get(&key).map(|entry| version(entry.object.as_ref()));
-        if known.is_some_and(|known| known > version(&object)) {
-            return BTreeSet::new();
+    /// Keeps an object unless a newer version is known. Whom the change concerns, and whom it concerned before: an
+    /// object that has lost its owner reference or its labels is still the owner's to adopt. Nobody, if nothing that is
+    /// read of it has changed.
+    fn put(&mut self, key: Key, object: Packed, request: Option<Request>) -> BTreeSet<Request> {
+        let mut before = None;
+        if let Some(known) = self.objects.get_mut(&key) {
+            if known.object.version() > object.version() {
+                return BTreeSet::new();
+            }
+            if known.request == request {
+                let is_same = known.object.has_content_of(&object);
+                known.object = object;
+                return request.filter(|_| !is_same).into_iter().collect();
+            }
+            before = self.remove(&key).and_then(|entry| entry.request);
         }
-        let before = self.remove(&key).and_then(|entry| entry.request);
         if let Some(request) = &request {
-            self.by_request.entry(request.clone()).or_default().insert(key.clone());
+            self.by_request.entry(request.clone()).or_default().push(key.clone());
         }
         let concerned = before.into_iter().chain(request.clone()).collect();
-        self.objects.insert(key, Entry { object: Arc::new(object), request });
+        self.objects.insert(key, Entry { object, request });
         concerned
     }
 
@@ -63,12 +79,16 @@ impl Content {
         if let Some(request) = &entry.request
             && let Some(keys) = self.by_request.get_mut(request)
         {
-            keys.remove(key);
+            keys.retain(|each| each != key);
             if keys.is_empty() {
                 self.by_request.remove(request);
             }
         }
         Some(entry)
+    }
+
+    fn version(&self, key: &Key) -> Option<u64> {
+        self.objects.get(key).map(|entry| entry.object.version())
     }
 }
 
@@ -82,42 +102,59 @@ pub struct Watch<'a> {
     pub namespaces: &'a [String],
     /// Whom objects of the kind concern.
     pub route: Route,
+    /// Which of their managed fields are kept.
+    pub is_kept: IsKept,
 }
 
 impl Watch<'_> {
     /// Starts watching; `wake` gets whomever a change concerns.
-    pub fn start(self, client: &Client, wake: &Wake, health: &WatchHealth, tasks: &Tasks) -> Store {
+    pub fn start(self, clients: &Clients, wake: &Wake, health: &WatchHealth, tasks: &Tasks) -> Store {
         let watches = Arc::new(WatchedNamespaces::new(self.namespaces));
-        let store = Store { content: Arc::default(), watches, route: self.route };
+        let Self { resource, route, is_kept, .. } = self;
+        let store = Store { resource, content: Arc::default(), watches, route, is_kept };
         for namespace in store.watches.namespaces() {
-            let watch = self.resource;
             let follower = Follower { store: store.clone(), namespace, wake: Arc::clone(wake), listing: None };
-            let config = watcher::Config::default().labels(self.labels);
-            let (client, health) = (client.clone(), health.clone());
-            tasks.spawn("watch on children", async move { follower.run(watch, client, config, health).await });
+            let config = watch_config().labels(self.labels);
+            let (client, health) = (clients.watch(), health.clone());
+            tasks.spawn("watch on children", async move { follower.run(client, config, health).await });
         }
         store
     }
 }
 
 impl Store {
-    /// The object of that name, if it is known.
-    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
-        let content = self.content();
-        content.objects.get(&(namespace.to_owned(), name.to_owned())).map(|entry| Arc::clone(&entry.object))
+    /// The object of that name, if it is known, as far as it is kept.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<DynamicObject> {
+        let key: Key = (namespace.into(), name.into());
+        let packed = self.content().objects.get(&key).map(|entry| entry.object.clone())?;
+        packed.unpack().ok()
     }
 
-    /// All known objects that concern the requested one.
-    pub fn of(&self, request: &Request) -> Vec<Arc<DynamicObject>> {
+    /// All known objects that concern the requested one, by name.
+    pub fn of(&self, request: &Request) -> Vec<DynamicObject> {
         let content = self.content();
         let keys = content.by_request.get(request).into_iter().flatten();
-        keys.filter_map(|key| content.objects.get(key)).map(|entry| Arc::clone(&entry.object)).collect()
+        let packed: Vec<Packed> =
+            keys.filter_map(|key| content.objects.get(key)).map(|entry| entry.object.clone()).collect();
+        drop(content);
+        let mut objects: Vec<DynamicObject> = packed.iter().filter_map(|object| object.unpack().ok()).collect();
+        objects.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+        objects
     }
 
     /// Reads its own writes: the answer to a write is known before the watch tells of it.
     pub fn remember(&self, object: DynamicObject) {
+        self.put(object);
+    }
+
+    /// Keeps an object; whom that concerns.
+    fn put(&self, mut object: DynamicObject) -> BTreeSet<Request> {
         let request = (self.route)(&object);
-        self.content().put(object, request);
+        let key = key(&object);
+        trim(self.resource, &mut object);
+        let mut content = self.content();
+        let packed = content.packer.pack(object, &*self.is_kept);
+        content.put(key, packed, request)
     }
 
     /// How far its watches have come.
@@ -140,7 +177,8 @@ struct Follower {
 }
 
 impl Follower {
-    async fn run(mut self, resource: ResourceType, client: Client, config: watcher::Config, health: WatchHealth) {
+    async fn run(mut self, client: Client, config: watcher::Config, health: WatchHealth) {
+        let resource = self.store.resource;
         let namespace = self.namespace.clone();
         let api: Api<DynamicObject> = match &namespace {
             Some(name) => Api::namespaced_with(client, name, &api_resource(resource)),
@@ -168,7 +206,7 @@ impl Follower {
             Event::Apply(object) => self.put(object),
             Event::Delete(object) => {
                 let mut content = self.store.content();
-                let known = content.objects.get(&key(&object)).map(|entry| version(entry.object.as_ref()));
+                let known = content.version(&key(&object));
                 // One that we made anew meanwhile stays.
                 let removed =
                     known.filter(|known| *known <= version(&object)).and_then(|_| content.remove(&key(&object)));
@@ -182,9 +220,7 @@ impl Follower {
     }
 
     fn put(&self, object: DynamicObject) {
-        let request = (self.store.route)(&object);
-        let concerned = self.store.content().put(object, request);
-        for request in concerned {
+        for request in self.store.put(object) {
             (self.wake)(request);
         }
     }
@@ -192,7 +228,7 @@ impl Follower {
     /// A list does not tell of objects that were deleted while nobody watched.
     fn remove_departed(&mut self) {
         let Some(listed) = self.listing.take() else { return };
-        let is_in_scope = |key: &Key| self.namespace.as_ref().is_none_or(|namespace| *namespace == key.0);
+        let is_in_scope = |key: &Key| self.namespace.as_deref().is_none_or(|namespace| *namespace == *key.0);
         let mut content = self.store.content();
         let departed: Vec<Key> =
             content.objects.keys().filter(|key| is_in_scope(key) && !listed.contains(*key)).cloned().collect();
@@ -206,7 +242,8 @@ impl Follower {
 }
 
 fn key(object: &DynamicObject) -> Key {
-    (object.namespace().unwrap_or_default(), object.name_any())
+    let metadata = &object.metadata;
+    (metadata.namespace.as_deref().unwrap_or_default().into(), metadata.name.as_deref().unwrap_or_default().into())
 }
 
 /// All stores, by kind.

@@ -1,5 +1,7 @@
 //! What a store knows after events, lists and answers to our own writes.
 
+use kube::ResourceExt;
+use operator_model::resource::SERVICE;
 use serde_json::json;
 
 use super::*;
@@ -23,12 +25,13 @@ fn follower() -> (Follower, Arc<Mutex<Vec<Request>>>) {
         Arc::new(move |request| woken.lock().unwrap().push(request))
     };
     let route: Route = Arc::new(|object| object.labels().get("of").map(|_| request()));
-    let store = Store { content: Arc::default(), watches: Arc::new(WatchedNamespaces::new(&[])), route };
+    let watches = Arc::new(WatchedNamespaces::new(&[]));
+    let store = Store { resource: SERVICE, content: Arc::default(), watches, route, is_kept: Arc::new(|_| true) };
     (Follower { store, namespace: None, wake, listing: None }, woken)
 }
 
 fn names(store: &Store) -> Vec<String> {
-    store.of(&request()).iter().map(|object| object.name_any()).collect()
+    store.of(&request()).iter().map(ResourceExt::name_any).collect()
 }
 
 #[test]
@@ -67,7 +70,7 @@ fn objects_that_were_deleted_while_nobody_watched_are_missed_at_the_next_list() 
         follower.handle(event);
     }
     assert_eq!(names(&follower.store), ["y"]);
-    assert_eq!(woken.lock().unwrap().len(), 2, "for the one that is there, and for the one that is not");
+    assert_eq!(woken.lock().unwrap().len(), 1, "for the one that is not there any more");
 }
 
 #[test]
@@ -88,4 +91,23 @@ fn an_object_that_loses_its_owner_wakes_it() {
     follower.handle(Event::Apply(stripped));
     assert_eq!(*woken.lock().unwrap(), [request(), request()]);
     assert_eq!(names(&follower.store), [""; 0]);
+}
+
+#[test]
+fn a_change_that_nobody_reads_wakes_nobody() {
+    let (mut follower, woken) = follower();
+    let with_status = |version: u64, address: &str| {
+        let mut object = object("x", version);
+        object.data = json!({"spec": {"clusterIP": "None"}, "status": {"loadBalancer": {"ingress": [address]}}});
+        object
+    };
+    follower.store.remember(with_status(1, "a"));
+    follower.handle(Event::Apply(with_status(1, "a")));
+    follower.handle(Event::Apply(with_status(2, "b")));
+    assert_eq!(*woken.lock().unwrap(), [], "our own write, and a status");
+    assert_eq!(follower.store.get("shop", "x").unwrap().resource_version().as_deref(), Some("2"));
+    let mut changed = with_status(3, "b");
+    changed.data["spec"]["clusterIP"] = json!("10.0.0.1");
+    follower.handle(Event::Apply(changed));
+    assert_eq!(*woken.lock().unwrap(), [request()]);
 }

@@ -58,8 +58,9 @@ impl<K: CustomResource> Context<K> {
 
     /// The request for an object.
     pub fn request(&self, object: &K) -> Request {
-        let ObjectMeta { namespace, name, .. } = object.meta().clone();
-        Request { kind: self.kind, namespace: namespace.unwrap_or_default(), name: name.unwrap_or_default() }
+        let ObjectMeta { namespace, name, .. } = object.meta();
+        let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+        Request { kind: self.kind, namespace: text(namespace), name: text(name) }
     }
 
     /// The children of an object; `identity` says which labels an orphan of ours carries.
@@ -79,7 +80,7 @@ impl<K: CustomResource> Context<K> {
         let Shared { applier, pacing, .. } = &*self.shared;
         let published = publish(applier, pacing, object, old, new, is_news).await?;
         if let Published::Written(Some(written)) = &published
-            && self.primary.remember((**written).clone())
+            && self.primary.remember(written)
         {
             self.shared.queue.add(self.request(object));
         }

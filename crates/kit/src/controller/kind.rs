@@ -1,6 +1,7 @@
 //! What a kind brings; everything else is the kit's.
 
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,6 +128,6 @@ impl Error {
 
 /// What makes an object worth a reconcile: our own status writes do not; annotations carry requests, and a new object
 /// under an old name is another one.
-pub(super) fn trigger(metadata: &ObjectMeta) -> impl Eq + use<> {
+pub(super) fn trigger(metadata: &ObjectMeta) -> impl Hash + use<> {
     (metadata.generation, metadata.annotations.clone(), metadata.uid.clone(), metadata.deletion_timestamp.is_some())
 }

@@ -13,11 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use kube::Resource;
 use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
-use kube::runtime::watcher;
 use operator_model::problem::Class;
 use operator_model::resource::ResourceType;
 use tokio::task::JoinSet;
@@ -29,7 +27,8 @@ pub use queue::{Queue, Request};
 
 use crate::admin::Readiness;
 use crate::backoff::Backoff;
-use crate::children::{Applier, Store, Stores, Wake, Watch};
+use crate::children::{Applier, IsKept, Store, Stores, Wake, Watch};
+use crate::client::Clients;
 use crate::event::Events;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
@@ -37,7 +36,7 @@ use crate::reference::Secrets;
 use crate::shutdown::Shutdown;
 use crate::status::Pacing;
 use crate::task::{Tasks, panic_message};
-use crate::watch::{WatchHealth, WatchName, follow};
+use crate::watch::{WatchHealth, WatchName, follow, watch_config};
 use crate::watched::WatchedNamespaces;
 use primary::{Follower, Primary};
 use reconciler::{KindReconciler, Reconciler};
@@ -53,6 +52,8 @@ pub struct Config {
     pub manager: &'static str,
     /// Field managers whose objects are taken over.
     pub predecessors: &'static [&'static str],
+    /// The annotation in which children carry a digest of what was sent when they were created.
+    pub digest: &'static str,
     /// The label selector that all children carry.
     pub labels: String,
     /// The namespaces to work in; none means all.
@@ -66,7 +67,7 @@ pub struct Config {
 /// The controllers of an operator before they run.
 pub struct Controllers {
     config: Config,
-    client: Client,
+    clients: Clients,
     metrics: Metrics,
     leadership: Leadership,
     readiness: Readiness,
@@ -80,7 +81,7 @@ type Start = Box<dyn FnOnce(&Starting<'_>) -> (&'static str, Arc<dyn Reconciler>
 /// What a kind is started with.
 struct Starting<'a> {
     config: &'a Config,
-    client: &'a Client,
+    clients: &'a Clients,
     shared: &'a Arc<Shared>,
     health: &'a WatchHealth,
     tasks: &'a Tasks,
@@ -90,13 +91,13 @@ impl Controllers {
     /// Controllers of no kind yet.
     pub fn new(
         config: Config,
-        client: Client,
+        clients: Clients,
         metrics: Metrics,
         leadership: Leadership,
         readiness: Readiness,
         tasks: Tasks,
     ) -> Self {
-        Self { config, client, metrics, leadership, readiness, tasks, routing: Routing::default(), starts: Vec::new() }
+        Self { config, clients, metrics, leadership, readiness, tasks, routing: Routing::default(), starts: Vec::new() }
     }
 
     /// Adds a kind.
@@ -109,23 +110,31 @@ impl Controllers {
 
     /// Runs until the shutdown; reconciles that were begun are finished.
     pub async fn run(self, shutdown: Shutdown) {
-        let Self { config, client, metrics, leadership, readiness, tasks, routing, starts } = self;
+        let Self { config, clients, metrics, leadership, readiness, tasks, routing, starts } = self;
+        let client = clients.requests();
         let health = WatchHealth::new(metrics.clone());
         let queue = Arc::new(Queue::default());
         let wake: Wake = {
             let queue = Arc::clone(&queue);
             Arc::new(move |request| queue.add(request))
         };
+        let Config { manager, predecessors, digest, .. } = config;
+        let applier = Applier::new(client.clone(), manager, predecessors, digest, leadership.clone());
+        let is_kept: IsKept = {
+            let applier = applier.clone();
+            Arc::new(move |entry| applier.is_kept(entry))
+        };
         let stores: Stores = routing
             .resources()
             .map(|(resource, route)| {
-                let watch = Watch { resource, labels: &config.labels, namespaces: &config.namespaces, route };
-                (resource, watch.start(&client, &wake, &health, &tasks))
+                let (labels, namespaces, is_kept) = (&config.labels, &config.namespaces, Arc::clone(&is_kept));
+                let watch = Watch { resource, labels, namespaces, route, is_kept };
+                (resource, watch.start(&clients, &wake, &health, &tasks))
             })
             .collect();
         let shared = Arc::new(Shared {
-            applier: Applier::new(client.clone(), config.manager, config.predecessors, leadership.clone()),
-            secrets: Secrets::new(client.clone(), wake, tasks.clone()),
+            applier,
+            secrets: Secrets::new(clients.clone(), &config.namespaces, wake, tasks.clone(), metrics.clone()),
             events: Events::new(client.clone(), config.manager, leadership.clone()),
             metrics,
             backoff: Backoff::default(),
@@ -133,7 +142,7 @@ impl Controllers {
             pacing: Pacing::default(),
             stores,
         });
-        let starting = Starting { config: &config, client: &client, shared: &shared, health: &health, tasks: &tasks };
+        let starting = Starting { config: &config, clients: &clients, shared: &shared, health: &health, tasks: &tasks };
         let kinds: BTreeMap<&'static str, Arc<dyn Reconciler>> =
             starts.into_iter().map(|start| start(&starting)).collect();
         let workers = Arc::new(Workers { kinds, shared, leadership });
@@ -148,15 +157,15 @@ impl Controllers {
 
 /// Starts the watches of a kind.
 fn start<K: Kind>(kind: K, starting: &Starting<'_>) -> Arc<dyn Reconciler> {
-    let Starting { config, client, shared, health, tasks } = starting;
+    let Starting { config, clients, shared, health, tasks } = starting;
     let primary = Arc::new(Primary::new(&config.namespaces));
     let context = Context { shared: Arc::clone(shared), primary: Arc::clone(&primary), kind: K::NAME };
     let reconciler = Arc::new(KindReconciler { kind, context });
     let resource = ApiResource::erase::<K::Object>(&());
     for namespace in primary.watches().namespaces() {
         let api: Api<DynamicObject> = match &namespace {
-            Some(name) => Api::namespaced_with((*client).clone(), name, &resource),
-            None => Api::all_with((*client).clone(), &resource),
+            Some(name) => Api::namespaced_with(clients.watch(), name, &resource),
+            None => Api::all_with(clients.watch(), &resource),
         };
         let mut follower = Follower::new(Arc::clone(&primary), namespace.clone());
         let reconciler = Arc::clone(&reconciler);
@@ -171,7 +180,7 @@ fn start<K: Kind>(kind: K, starting: &Starting<'_>) -> Arc<dyn Reconciler> {
         let name = WatchName { kind: K::NAME, namespace };
         let health = (*health).clone();
         tasks.spawn("watch on objects", async move {
-            follow(api, watcher::Config::default(), name, health, failed, handle).await;
+            follow(api, watch_config(), name, health, failed, handle).await;
         });
     }
     reconciler
@@ -276,7 +285,7 @@ impl Workers {
             let why = tokio::select! {
                 _ = timer.tick() => "the resync interval has passed",
                 namespaces = returns.next() => {
-                    let objects = self.requeue(|request| namespaces.contains(&request.namespace));
+                    let objects = self.requeue(|request| namespaces.contains(&*request.namespace));
                     tracing::info!(objects, ?namespaces, "reconciling namespaces whose Lease was acquired");
                     continue;
                 }

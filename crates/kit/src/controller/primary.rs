@@ -2,14 +2,17 @@
 //! others stay managed.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::Resource;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
-use operator_model::resource::version;
+use operator_model::trim::trim_metadata;
 
 use super::kind::{CustomResource, trigger};
+use crate::packed::{Packed, Packer};
 pub use crate::watch::Key;
 use crate::watched::{WatchState, WatchedNamespaces};
 
@@ -25,8 +28,33 @@ pub enum Known<K> {
 /// All known objects of a kind.
 #[derive(Debug)]
 pub struct Primary<K> {
-    objects: Mutex<HashMap<Key, Known<K>>>,
+    content: Mutex<Content>,
     watches: WatchedNamespaces,
+    kind: PhantomData<fn() -> K>,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    objects: HashMap<Key, Entry>,
+    packer: Packer,
+}
+
+#[derive(Debug)]
+struct Entry {
+    object: Packed,
+    uid: u64,
+    /// What makes it worth a reconcile.
+    trigger: u64,
+}
+
+impl Content {
+    /// Packs an object with what its spec was written by; nobody asks who wrote its status.
+    fn pack(&mut self, mut object: DynamicObject) -> Entry {
+        let (uid, trigger) = (digest(&object.metadata.uid), digest(&trigger(&object.metadata)));
+        trim_metadata(&mut object);
+        let object = self.packer.pack(object, |entry| entry.subresource.as_deref() != Some("status"));
+        Entry { object, uid, trigger }
+    }
 }
 
 /// What came of an event.
@@ -41,7 +69,7 @@ pub struct Changes {
 impl<K: CustomResource> Primary<K> {
     /// Nothing is known yet of these namespaces; none means all.
     pub fn new(namespaces: &[String]) -> Self {
-        Self { objects: Mutex::default(), watches: WatchedNamespaces::new(namespaces) }
+        Self { content: Mutex::default(), watches: WatchedNamespaces::new(namespaces), kind: PhantomData }
     }
 
     /// How far its watches have come.
@@ -51,12 +79,16 @@ impl<K: CustomResource> Primary<K> {
 
     /// An object as it is known.
     pub fn get(&self, key: &Key) -> Option<Known<K>> {
-        self.objects().get(key).cloned()
+        let packed = self.content().objects.get(key).map(|entry| entry.object.clone())?;
+        match packed.unpack() {
+            Ok(object) => Some(Known::Object(Arc::new(object))),
+            Err(why) => Some(Known::Unreadable(Arc::new(packed.unpack().ok()?), why.to_string())),
+        }
     }
 
     /// The keys of all known objects.
     pub fn keys(&self) -> Vec<Key> {
-        self.objects().keys().cloned().collect()
+        self.content().objects.keys().cloned().collect()
     }
 
     /// Reads its own writes: the answer to a status write is known before the watch tells of it.
@@ -64,45 +96,43 @@ impl<K: CustomResource> Primary<K> {
     /// Whether it is worth a reconcile: the answer may show a spec that the watch has not told of yet, and will tell
     /// of too late to be a change.
     #[must_use]
-    pub fn remember(&self, object: K) -> bool {
-        let key = key(&object);
-        let mut objects = self.objects();
-        let Some(Known::Object(known)) = objects.get(&key) else { return false };
-        if known.meta().uid != object.meta().uid || version(known.as_ref()) >= version(&object) {
+    pub fn remember(&self, object: &K) -> bool {
+        let written = serde_json::to_value(object).ok().and_then(|object| serde_json::from_value(object).ok());
+        let Some(written) = written else { return false };
+        let mut content = self.content();
+        let new = content.pack(written);
+        let Some(known) = content.objects.get_mut(&key(object)) else { return false };
+        if known.uid != new.uid || known.object.version() >= new.object.version() {
             return false;
         }
-        let is_changed = trigger(known.meta()) != trigger(object.meta());
-        objects.insert(key, Known::Object(Arc::new(object)));
+        let is_changed = known.trigger != new.trigger;
+        *known = new;
         is_changed
     }
 
     /// Keeps an object; whether it has changed in a way that is worth a reconcile.
     fn put(&self, object: DynamicObject) -> bool {
         let key = key(&object);
-        let known = match object.clone().try_parse::<K>() {
-            Ok(parsed) => Known::Object(Arc::new(parsed)),
-            Err(error) => Known::Unreadable(Arc::new(object), error.to_string()),
-        };
-        let mut objects = self.objects();
-        let is_changed = match (objects.get(&key), &known) {
-            (Some(Known::Object(old)), Known::Object(new)) => {
-                if version(old.as_ref()) > version(new.as_ref()) && old.meta().uid == new.meta().uid {
-                    return false;
-                }
-                trigger(old.meta()) != trigger(new.meta())
-            }
-            (Some(Known::Unreadable(old, _)), Known::Unreadable(new, _)) => {
-                trigger(&old.metadata) != trigger(&new.metadata)
-            }
-            _ => true,
-        };
-        objects.insert(key, known);
+        let mut content = self.content();
+        let new = content.pack(object);
+        let known = content.objects.get(&key);
+        if known.is_some_and(|known| known.uid == new.uid && known.object.version() > new.object.version()) {
+            return false;
+        }
+        let is_changed = known.is_none_or(|known| known.trigger != new.trigger);
+        content.objects.insert(key, new);
         is_changed
     }
 
-    fn objects(&self) -> MutexGuard<'_, HashMap<Key, Known<K>>> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn digest(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The watch of one scope, and what it does to the known objects.
@@ -137,7 +167,7 @@ impl<K: CustomResource> Follower<K> {
             }
             Event::Apply(object) => self.put(object, &mut changes),
             Event::Delete(object) => {
-                self.primary.objects().remove(&key(&object));
+                self.primary.content().objects.remove(&key(&object));
                 changes.departed.push(key(&object));
             }
         }
@@ -154,19 +184,20 @@ impl<K: CustomResource> Follower<K> {
     /// A list does not tell of objects that were deleted while nobody watched.
     fn remove_departed(&mut self) -> Vec<Key> {
         let Some(listed) = self.listing.take() else { return Vec::new() };
-        let is_in_scope = |key: &Key| self.namespace.as_ref().is_none_or(|namespace| *namespace == key.0);
-        let mut objects = self.primary.objects();
+        let is_in_scope = |key: &Key| self.namespace.as_deref().is_none_or(|namespace| *namespace == *key.0);
+        let mut content = self.primary.content();
         let departed: Vec<Key> =
-            objects.keys().filter(|key| is_in_scope(key) && !listed.contains(*key)).cloned().collect();
+            content.objects.keys().filter(|key| is_in_scope(key) && !listed.contains(*key)).cloned().collect();
         for key in &departed {
-            objects.remove(key);
+            content.objects.remove(key);
         }
         departed
     }
 }
 
 fn key(object: &impl Resource) -> Key {
-    (object.meta().namespace.clone().unwrap_or_default(), object.meta().name.clone().unwrap_or_default())
+    let metadata = object.meta();
+    (metadata.namespace.as_deref().unwrap_or_default().into(), metadata.name.as_deref().unwrap_or_default().into())
 }
 
 #[cfg(test)]
@@ -185,7 +216,7 @@ mod tests {
     }
 
     fn names(keys: Vec<Key>) -> Vec<String> {
-        keys.into_iter().map(|(_, name)| name).collect()
+        keys.into_iter().map(|(_, name)| name.to_string()).collect()
     }
 
     fn follower() -> Follower<ConfigMap> {
@@ -229,9 +260,9 @@ mod tests {
             object
         };
         follower.handle(Event::Apply(with(1, "10")));
-        assert!(!follower.primary.remember(with(1, "11").try_parse().unwrap()), "our own status");
+        assert!(!follower.primary.remember(&with(1, "11").try_parse().unwrap()), "our own status");
         // Somebody changed the spec (12), and our status write came after it (13).
-        assert!(follower.primary.remember(with(2, "13").try_parse().unwrap()));
+        assert!(follower.primary.remember(&with(2, "13").try_parse().unwrap()));
         assert_eq!(follower.handle(Event::Apply(with(2, "12"))), Changes::default(), "known already");
     }
 

@@ -3,9 +3,10 @@
 //!
 //! kube's own `Controller` has one queue and one concurrency a kind and namespace; here one bound holds for all.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -16,9 +17,9 @@ pub struct Request {
     /// Its kind.
     pub kind: &'static str,
     /// Its namespace.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 impl fmt::Display for Request {
@@ -36,38 +37,80 @@ pub struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Ready to be reconciled, in order.
+    /// Ready to be reconciled, in order. One that was forgotten meanwhile is passed over.
     ready: VecDeque<Request>,
     /// Everything that is in `ready`, or was asked for again while it is being reconciled.
-    dirty: BTreeSet<Request>,
+    dirty: HashSet<Request>,
     /// Being reconciled.
-    active: BTreeSet<Request>,
-    /// To be asked for at a time; the earliest one counts.
-    delayed: BTreeMap<Request, Instant>,
+    active: HashSet<Request>,
+    /// When an object is to be asked for; the earliest time counts.
+    delayed: HashMap<Request, Instant>,
+    /// The same in the order of time. One whose time is not that of `delayed` any more is passed over.
+    due: BinaryHeap<Reverse<(Instant, Request)>>,
+    /// How many of `dirty` are of a kind.
+    depths: BTreeMap<&'static str, usize>,
 }
 
 impl State {
     fn add(&mut self, request: Request) {
         self.delayed.remove(&request);
-        if self.dirty.insert(request.clone()) && !self.active.contains(&request) {
+        if self.mark(&request) && !self.active.contains(&request) {
             self.ready.push_back(request);
+        }
+    }
+
+    /// Notes that an object is asked for; whether it was not before.
+    fn mark(&mut self, request: &Request) -> bool {
+        let is_new = self.dirty.insert(request.clone());
+        if is_new {
+            *self.depths.entry(request.kind).or_default() += 1;
+        }
+        is_new
+    }
+
+    /// Notes that an object is asked for no more; whether it was before.
+    fn unmark(&mut self, request: &Request) -> bool {
+        let was_marked = self.dirty.remove(request);
+        if was_marked && let Some(depth) = self.depths.get_mut(request.kind) {
+            *depth = depth.saturating_sub(1);
+        }
+        was_marked
+    }
+
+    fn add_at(&mut self, request: Request, at: Instant) {
+        match self.delayed.get(&request) {
+            Some(earlier) if *earlier <= at => {}
+            _ => {
+                self.delayed.insert(request.clone(), at);
+                self.due.push(Reverse((at, request)));
+            }
         }
     }
 
     /// Moves what is due to the queue; when the next one is.
     fn promote(&mut self, now: Instant) -> Option<Instant> {
-        let due: Vec<Request> = self.delayed.iter().filter(|(_, at)| **at <= now).map(|(r, _)| r.clone()).collect();
-        for request in due {
-            self.add(request);
+        loop {
+            let Reverse((at, request)) = self.due.peek()?;
+            let is_current = self.delayed.get(request) == Some(at);
+            if is_current && *at > now {
+                return Some(*at);
+            }
+            let Reverse((_, request)) = self.due.pop()?;
+            if is_current {
+                self.add(request);
+            }
         }
-        self.delayed.values().min().copied()
     }
 
     fn take(&mut self) -> Option<Request> {
-        let request = self.ready.pop_front()?;
-        self.dirty.remove(&request);
-        self.active.insert(request.clone());
-        Some(request)
+        loop {
+            let request = self.ready.pop_front()?;
+            // One that is being reconciled is put back when that is done.
+            if !self.active.contains(&request) && self.unmark(&request) {
+                self.active.insert(request.clone());
+                return Some(request);
+            }
+        }
     }
 }
 
@@ -84,8 +127,7 @@ impl Queue {
         if state.dirty.contains(&request) {
             return;
         }
-        let earliest = state.delayed.entry(request).or_insert(at);
-        *earliest = at.min(*earliest);
+        state.add_at(request, at);
         drop(state);
         self.changed.notify_one();
     }
@@ -131,19 +173,15 @@ impl Queue {
         let mut state = self.state();
         state.delayed.remove(request);
         if state.active.contains(request) {
-            state.dirty.insert(request.clone());
-        } else if state.dirty.remove(request) {
-            state.ready.retain(|waiting| waiting != request);
+            state.mark(request);
+        } else {
+            state.unmark(request);
         }
     }
 
     /// How many objects of each kind wait.
-    pub fn depths(&self) -> HashMap<&'static str, usize> {
-        let mut depths = HashMap::new();
-        for request in &self.state().dirty {
-            *depths.entry(request.kind).or_default() += 1;
-        }
-        depths
+    pub fn depths(&self) -> BTreeMap<&'static str, usize> {
+        self.state().depths.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -175,7 +213,7 @@ mod tests {
         assert_eq!(queue.next().await, request("a"), "it was asked for meanwhile");
         queue.done(&request("a"));
         queue.done(&request("b"));
-        assert!(queue.depths().is_empty() && queue.state().active.is_empty());
+        assert!(queue.depths()["Widget"] == 0 && queue.state().active.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -207,5 +245,20 @@ mod tests {
         queue.forget(&request("c"));
         queue.done(&request("c"));
         assert_eq!(queue.next().await, request("c"), "what its reconcile noted meanwhile has to go");
+    }
+
+    #[tokio::test]
+    async fn an_object_that_was_forgotten_and_made_anew_is_still_worked_on_once_at_a_time() {
+        let queue = Queue::default();
+        queue.add(request("a"));
+        queue.forget(&request("a"));
+        queue.add(request("a"));
+        assert_eq!(queue.next().await, request("a"));
+        queue.add(request("a"));
+        queue.add(request("b"));
+        assert_eq!(queue.next().await, request("b"), "a is being reconciled");
+        queue.done(&request("a"));
+        assert_eq!(queue.next().await, request("a"));
+        assert_eq!(queue.depths()["Widget"], 0);
     }
 }

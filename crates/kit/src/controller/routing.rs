@@ -47,15 +47,15 @@ fn route(
     owners: &[(&'static str, IsOwner)],
     related: &[(&'static str, RelatedRoute)],
 ) -> Option<Request> {
-    let namespace = object.namespace()?;
+    let namespace: Arc<str> = object.metadata.namespace.as_deref()?.into();
     if let Some(controller) = object.owner_references().iter().find(|owner| owner.controller == Some(true)) {
         let owner = owners.iter().find(|(_, is_owner)| is_owner(&controller.api_version, &controller.kind));
         if let Some((kind, _)) = owner {
-            return Some(Request { kind, namespace, name: controller.name.clone() });
+            return Some(Request { kind, namespace, name: controller.name.as_str().into() });
         }
     }
     let (kind, name) = related.iter().find_map(|(kind, route)| Some((*kind, route(object)?)))?;
-    Some(Request { kind, namespace, name })
+    Some(Request { kind, namespace, name: name.into() })
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
             ("Gadget", |version, kind| version.starts_with("example.org/") && kind == "Gadget"),
         ];
         let related: Vec<(&'static str, RelatedRoute)> = vec![("Widget", |object| object.labels().get("of").cloned())];
-        let routed = |owner| route(&object(owner), &owners, &related).map(|r| (r.kind, r.name));
+        let routed = |owner| route(&object(owner), &owners, &related).map(|r| (r.kind, r.name.to_string()));
         assert_eq!(routed(Some(("example.org", "Gadget"))), Some(("Gadget", "a".into())));
         assert_eq!(routed(Some(("apps", "ReplicaSet"))), Some(("Widget", "b".into())), "by its labels");
         assert_eq!(routed(Some(("elsewhere.org", "Widget"))), Some(("Widget", "b".into())), "another group's kind");

@@ -1,6 +1,7 @@
 //! The operator's own metrics, under the product's prefix, in the OpenMetrics text format.
 //! Series of an object go with the object: see [`GaugeFamily`].
 
+mod memory;
 mod object;
 mod request;
 
@@ -19,6 +20,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+pub use memory::Memory;
 pub use object::GaugeFamily;
 pub use request::{CountRequests, RequestCounter};
 
@@ -88,6 +90,10 @@ impl Metrics {
         registry.register("webhook_requests", "Admission reviews by outcome", metrics.webhooks.clone());
         let help = "How long admission reviews took";
         registry.register("webhook_duration_seconds", help, metrics.webhook_durations.clone());
+        let bytes = memory::Bytes(Memory::default(), Memory::resident);
+        registry.register("memory_bytes", "Resident memory of the process", bytes);
+        let bytes = memory::Bytes(Memory::default(), Memory::limit);
+        registry.register("memory_limit_bytes", "Memory that the container may have", bytes);
         drop(registry);
         metrics
     }

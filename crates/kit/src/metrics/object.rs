@@ -11,13 +11,15 @@ use prometheus_client::metrics::MetricType;
 use super::Labels;
 use crate::lease::Leadership;
 
-/// The series of one object: their labels beyond its name, and their values.
-type Series = BTreeMap<Labels, f64>;
+/// The series of one object: their labels beyond its name, and their values. There are few of them, and many objects.
+type Series = Vec<(Labels, f64)>;
+
+type Objects = BTreeMap<(Box<str>, Box<str>), Series>;
 
 /// A gauge with series for each object, labelled `namespace`, `name` and whatever more; clones are the same gauge.
 #[derive(Debug, Clone, Default)]
 pub struct GaugeFamily {
-    objects: Arc<Mutex<BTreeMap<(String, String), Series>>>,
+    objects: Arc<Mutex<Objects>>,
     leadership: Arc<OnceLock<Leadership>>,
 }
 
@@ -34,22 +36,28 @@ impl GaugeFamily {
 
     /// Sets the object's series with exactly these labels; its others stay.
     pub fn set(&self, namespace: &str, name: &str, labels: &[(&str, &str)], value: f64) {
-        let key = (namespace.to_owned(), name.to_owned());
-        self.objects().entry(key).or_default().insert(super::labels(labels), value);
+        let mut objects = self.objects();
+        let series = objects.entry((namespace.into(), name.into())).or_default();
+        let labels = super::labels(labels);
+        if let Some((_, known)) = series.iter_mut().find(|(known, _)| *known == labels) {
+            *known = value;
+        } else {
+            series.reserve_exact(1);
+            series.push((labels, value));
+        }
     }
 
     /// Sets the object's only series, whose labels may have changed: for gauges whose labels are the news.
     pub fn set_only(&self, namespace: &str, name: &str, labels: &[(&str, &str)], value: f64) {
-        let key = (namespace.to_owned(), name.to_owned());
-        self.objects().insert(key, [(super::labels(labels), value)].into());
+        self.objects().insert((namespace.into(), name.into()), vec![(super::labels(labels), value)]);
     }
 
     /// Takes all series of an object away.
     pub fn remove_object(&self, namespace: &str, name: &str) {
-        self.objects().remove(&(namespace.to_owned(), name.to_owned()));
+        self.objects().remove(&(namespace.into(), name.into()));
     }
 
-    fn objects(&self) -> MutexGuard<'_, BTreeMap<(String, String), Series>> {
+    fn objects(&self) -> MutexGuard<'_, Objects> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

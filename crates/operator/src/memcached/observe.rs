@@ -45,10 +45,10 @@ pub async fn observe(cache: Arc<Memcached>, children: &Children<'_>, context: &C
             (None, false)
         }
     };
-    let revisions = typed(&children.list(CONTROLLER_REVISION)).into_iter();
+    let revisions = typed(children.list(CONTROLLER_REVISION)).into_iter();
     Observed {
         revisions: revisions.filter(|revision| Observed::is_usable(&cache, revision)).collect(),
-        pods: typed(&children.list(POD)),
+        pods: typed(children.list(POD)),
         secrets: referenced.secrets,
         deployment,
         is_deployment_known,
@@ -60,13 +60,13 @@ pub async fn observe(cache: Arc<Memcached>, children: &Children<'_>, context: &C
 /// The Deployment of the cache's name. Where somebody else decides its count, only a fresh one will do.
 async fn observe_deployment(cache: &Memcached, children: &Children<'_>) -> Result<Option<Deployment>, ApplyError> {
     let name = cache.name_any();
-    let known = children.get(DEPLOYMENT, &name).map(|known| (*known).clone());
+    let known = children.get(DEPLOYMENT, &name);
     let owns_count = |live: &DynamicObject| children.owns_field(live, &["spec", "replicas"]);
     let is_fresh = cache.spec.replicas.is_some() || known.as_ref().is_some_and(owns_count);
     let live = if is_fresh { known } else { children.read(DEPLOYMENT, &name).await? };
     Ok(live.and_then(|live| live.try_parse().ok()))
 }
 
-fn typed<K: kube::Resource + serde::de::DeserializeOwned>(objects: &[Arc<DynamicObject>]) -> Vec<K> {
-    objects.iter().filter_map(|object| (**object).clone().try_parse().ok()).collect()
+fn typed<K: kube::Resource + serde::de::DeserializeOwned>(objects: Vec<DynamicObject>) -> Vec<K> {
+    objects.into_iter().filter_map(|object| object.try_parse().ok()).collect()
 }

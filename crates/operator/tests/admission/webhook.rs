@@ -199,7 +199,7 @@ async fn a_restarted_operator_serves_with_the_same_authority() {
     assert_eq!(guarded.authority().await, before, "what is still in use is kept");
 }
 
-/// Prints how long admission takes, for people: `make bench`.
+/// Prints how long admission takes, for people: `make bench-admission`.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn latency() {

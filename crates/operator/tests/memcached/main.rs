@@ -15,6 +15,7 @@ mod idle;
 mod optional;
 mod ownership;
 mod program;
+mod rollback;
 mod rollout;
 mod scale;
 mod scope;

@@ -57,13 +57,46 @@ async fn only_referenced_secrets_are_read_each_by_its_name() {
     place.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "private"}}));
     place.declare("sessions", with_password()).await;
     place.eventually("memcached", "sessions", "told", |c| condition(c, "Degraded")["reason"] == "SecretNotFound").await;
+    place.edit("secret", "private", &json!({"stringData": {"password": "hunter2"}}));
+    place.create(&json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds"}, "stringData": {"password-file": "u:1"},
+    }));
+    place.eventually("deployment", "sessions", "a hash", |d| hash(d).is_string()).await;
     let requests = arena.cluster.audit().requests_since(mark).unwrap();
-    let ours: Vec<_> = requests.iter().filter(|r| r.user == OPERATOR && r.resource == "secrets").collect();
-    assert!(!ours.is_empty());
-    for request in ours {
-        assert!(!request.namespace.is_empty() && !request.name.is_empty(), "reads more than one: {request:?}");
-        assert_ne!(request.name, "private");
+    let ours = requests.iter().filter(|r| r.user == OPERATOR && r.resource == "secrets" && r.namespace == place.name());
+    let ours: Vec<_> = ours.map(|request| (request.verb.as_str(), request.name.as_str())).collect();
+    assert!(!ours.is_empty() && ours.iter().all(|request| *request == ("get", "creds")), "{ours:?}");
+}
+
+#[tokio::test]
+async fn all_secrets_of_a_scope_are_told_of_by_one_watch() {
+    let arena = Arena::start(&["--leader-elect=false"]).await;
+    let place = arena.namespace("many-secrets").await;
+    let mark = arena.cluster.audit().mark().unwrap();
+    for number in 0..20 {
+        place.create(&json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("creds-{number}")},
+            "stringData": {"password-file": "u:1"},
+        }));
+        let reference = json!({"name": format!("creds-{number}")});
+        let sasl = json!({"enabled": true, "credentialsSecretRef": reference});
+        place.declare(&format!("sessions-{number}"), json!({"replicas": 0, "security": {"sasl": sasl}})).await;
     }
+    for number in 0..20 {
+        place.eventually("deployment", &format!("sessions-{number}"), "a hash", |d| hash(d).is_string()).await;
+    }
+    let requests = arena.cluster.audit().requests_since(mark).unwrap();
+    let watches = requests.iter().filter(|r| r.user == OPERATOR && r.resource == "secrets" && r.verb == "watch");
+    assert!(watches.count() <= 2, "one, or one more after an interruption");
+    let before = place.get("deployment", "sessions-7").unwrap();
+    place.edit("secret", "creds-7", &json!({"stringData": {"password-file": "u:2"}}));
+    place.eventually("deployment", "sessions-7", "another hash", |d| hash(d) != hash(&before)).await;
+    // As many connections as there are requests at a time, and a few for watches.
+    let pid = arena.operator.lock().unwrap().as_ref().unwrap().pid();
+    let sockets = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let sockets = sockets.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.starts_with("socket:")));
+    let count = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    assert!(sockets.count() <= 24, "{count} files are open");
 }
 
 #[tokio::test]

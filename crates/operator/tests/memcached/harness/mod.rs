@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Weak};
 
 use kube::api::{Api, Patch, PatchParams};
-use memcached_api::Memcached;
+use memcached_api::{Memcached, label};
 use serde_json::{Value, json};
 use tempfile::TempPath;
 use testbed::namespace::Namespace;
@@ -137,7 +137,10 @@ pub struct Operator {
 impl Operator {
     pub fn start(cluster: &ControlPlane, arguments: &[&str]) -> Self {
         let account = User::service_account("memcached-operator-system", "memcached-operator");
-        Self::start_as(&account, env!("CARGO_BIN_EXE_memcached-operator"), cluster, arguments)
+        // A measurement names the program as it is shipped.
+        let shipped = std::env::var("OPERATOR_BIN");
+        let program = shipped.as_deref().unwrap_or(env!("CARGO_BIN_EXE_memcached-operator"));
+        Self::start_as(&account, program, cluster, arguments)
     }
 
     /// Another build of the operator, or one under another name.
@@ -300,6 +303,19 @@ pub fn without_noise(mut object: Value) -> Value {
         metadata.remove("managedFields");
     }
     object
+}
+
+/// The annotations of a child, but for the hash that each of them carries.
+pub fn annotations(object: &Value) -> BTreeMap<String, Value> {
+    let all = object["metadata"]["annotations"].as_object().into_iter().flatten();
+    let all = all.filter(|(key, _)| *key != label::LAST_APPLIED_HASH);
+    all.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Whether a write is about the object of that name; a creation does not tell, and three make a new cache.
+pub fn is_about(write: &str, name: &str) -> bool {
+    let kinds = ["controllerrevisions", "services", "deployments"];
+    write.contains(&format!("/{name}")) || kinds.iter().any(|kind| write.starts_with(&format!("create {kind} ")))
 }
 
 /// A template's first container.

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use serde_json::json;
+use serde_json::{Value, json};
 use testbed::{ControlPlane, User};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -42,7 +42,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// One that acts as `user`, and asks `decide` about the method and path of every request.
+    /// One that acts as `user`, and asks `decide` about every request: its method, and the path of its object.
     pub async fn start(
         cluster: &ControlPlane,
         user: &User,
@@ -91,17 +91,17 @@ async fn serve(stream: TcpStream, client: Client, decide: Arc<Decide>) {
 }
 
 async fn answer(request: Request<Incoming>, client: &Client, decide: &Decide) -> Result<Response<Body>, String> {
-    let fate = decide(request.method(), request.uri().path());
+    let (mut parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+    let fate = decide(&parts.method, &path_of_object(&parts, &body));
     match fate {
         Fate::Refused(code) => return Ok(refusal(code)),
         Fate::RequestLost => return Err("the request is lost".into()),
         Fate::Forwarded | Fate::AnswerLost | Fate::AnswerDelayed(_) => {}
     }
-    let (mut parts, body) = request.into_parts();
     for header in [HOST, CONNECTION, TRANSFER_ENCODING] {
         parts.headers.remove(header);
     }
-    let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
     let answer = client.send(Request::from_parts(parts, Body::from(body.to_vec()))).await;
     match fate {
         Fate::AnswerLost => return Err("the answer is lost".into()),
@@ -109,6 +109,13 @@ async fn answer(request: Request<Incoming>, client: &Client, decide: &Decide) ->
         _ => {}
     }
     answer.map_err(|error| error.to_string())
+}
+
+/// The path of the object that a request is about; what is created has its name in the body.
+fn path_of_object(parts: &http::request::Parts, body: &[u8]) -> String {
+    let created: Option<Value> = (parts.method == Method::POST).then(|| serde_json::from_slice(body).ok()).flatten();
+    let name = created.and_then(|object| object["metadata"]["name"].as_str().map(|name| format!("/{name}")));
+    format!("{}{}", parts.uri.path(), name.unwrap_or_default())
 }
 
 fn refusal(code: u16) -> Response<Body> {
