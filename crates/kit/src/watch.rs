@@ -5,12 +5,13 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
 use operator_model::resource::ResourceType;
 use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::backoff::jittered;
 use crate::metrics::Metrics;
@@ -42,11 +43,17 @@ pub fn watch_config() -> watcher::Config {
 /// A watch that fails is told of every [`LONGEST_PAUSE`]; one that is not any more has recovered without an event.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(90);
 
+/// How many lists come in at a time, and how long one keeps others from coming in. The objects of a page, parsed, take
+/// ten times what is kept of them.
+const LISTS: usize = 2;
+const LIST_TURN: Duration = Duration::from_secs(30);
+
 /// All watches, and why some fail; clones are the same list.
 #[derive(Debug, Clone)]
 pub struct WatchHealth {
     watches: Arc<Mutex<BTreeMap<WatchName, Option<Failing>>>>,
     metrics: Metrics,
+    lists: Arc<Semaphore>,
 }
 
 #[derive(Debug, Clone)]
@@ -58,7 +65,7 @@ struct Failing {
 impl WatchHealth {
     /// Nothing fails yet; failures are counted in `metrics`.
     pub fn new(metrics: Metrics) -> Self {
-        Self { watches: Arc::default(), metrics }
+        Self { watches: Arc::default(), metrics, lists: Arc::new(Semaphore::new(LISTS)) }
     }
 
     /// Every kind that cannot be watched anywhere, and why. A namespace that is refused while others are watched is
@@ -154,17 +161,24 @@ pub async fn follow<K>(
     health.started(&name);
     let mut events = std::pin::pin!(watcher(api, config));
     let mut pause = FIRST_PAUSE;
-    while let Some(event) = events.next().await {
+    let mut turn = Turn::default();
+    while let Some(event) = turn.next(&mut events).await {
         match event {
             Ok(event) => {
                 // The beginning of a list says nothing about its end.
-                if !matches!(event, Event::Init) {
+                if matches!(event, Event::Init) {
+                    turn.begin(&health.lists).await;
+                } else {
                     pause = FIRST_PAUSE;
                     health.recovered(&name);
+                }
+                if matches!(event, Event::InitDone) {
+                    turn.end();
                 }
                 handle(event);
             }
             Err(error) => {
+                turn.end();
                 if failed(failure(&error)) {
                     health.recovered(&name);
                     tokio::time::sleep(jittered(MISSING_KIND_INTERVAL, &name)).await;
@@ -175,6 +189,34 @@ pub async fn follow<K>(
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
+    }
+}
+
+/// The turn of a list: few come in at a time, and one that does not get on keeps nobody waiting for long.
+#[derive(Default)]
+struct Turn {
+    held: Option<(OwnedSemaphorePermit, tokio::time::Instant)>,
+}
+
+impl Turn {
+    async fn begin(&mut self, lists: &Arc<Semaphore>) {
+        let permit = Arc::clone(lists).acquire_owned().await;
+        self.held = permit.ok().map(|permit| (permit, tokio::time::Instant::now() + LIST_TURN));
+    }
+
+    fn end(&mut self) {
+        self.held = None;
+    }
+
+    /// The next of `events`; the turn ends when it is over, whatever they do.
+    async fn next<T>(&mut self, events: &mut (impl Stream<Item = T> + Unpin)) -> Option<T> {
+        if let Some((_, over)) = &self.held
+            && let Ok(event) = tokio::time::timeout_at(*over, events.next()).await
+        {
+            return event;
+        }
+        self.end();
+        events.next().await
     }
 }
 
@@ -222,6 +264,18 @@ mod tests {
         assert!(health.check().unwrap_err().contains("watch on Pod in b"));
         health.recovered(&name("Pod", "b"));
         assert_eq!(health.check(), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_does_not_get_on_gives_others_their_turn() {
+        let lists = Arc::new(Semaphore::new(1));
+        let (mut one, mut other) = (Turn::default(), Turn::default());
+        one.begin(&lists).await;
+        let mut stuck = futures::stream::pending::<u8>();
+        let waiting = tokio::spawn(async move { one.next(&mut stuck).await });
+        other.begin(&lists).await;
+        assert!(other.held.is_some());
+        waiting.abort();
     }
 
     // A watch that is started again where it was interrupted tells nothing until something changes.

@@ -109,8 +109,8 @@ pub struct Operator {
     /// The image with our agent, the exporter of caches with passwords: the operator's own
     #[arg(long, env = "AGENT_IMAGE")]
     pub agent_image: Option<String>,
-    /// How many caches are worked on at once
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    /// How many caches are reconciled at once, of all namespaces together
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,
     /// How often everything is looked at without being told, like 30s or 10h
     #[arg(long, default_value = "10h")]
