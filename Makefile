@@ -2,7 +2,7 @@
 
 CARGO   ?= cargo
 # Tests mostly wait for a cluster: more of them at once than there are cores.
-THREADS ?= 12
+THREADS ?= 8
 NAME    ?= default
 
 TESTBED := target/debug/testbed
@@ -88,7 +88,8 @@ test: root checks test-unit ## Everything below; installs what it needs (root)
 	@nice -n 19 $(MAKE) --no-print-directory test-ahead > target/test-ahead.log 2>&1 & ahead=$$!; \
 		trap "kill $$ahead 2>/dev/null" EXIT; \
 		$(MAKE) --no-print-directory test-integration && wait $$ahead || { cat target/test-ahead.log; exit 1; }
-	@$(MAKE) --no-print-directory test-e2e test-package compat
+	@$(MAKE) --no-print-directory test-e2e
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-package compat
 	@echo "All tests passed."
 
 # What the tests on nodes need, made while integration tests wait for their clusters: with what they leave of the
@@ -135,7 +136,7 @@ test-integration: testbed ## Real etcd, API server, controllers and memcached on
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
 	@$(TESTBED) install --for server
-	$(CARGO) test --locked --workspace --test admin --test admission --test cli --test control_plane --test exporter --test fleet --test greeting --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire -- --test-threads $(THREADS)
+	@testbed/run-tests 2 $(THREADS) --test admin --test admission --test cli --test control_plane --test exporter --test fleet --test greeting --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire
 
 test-e2e: root testbed test-image ## Real kubelet and containers in namespaces of their own (root)
 	@$(TESTBED) install --for security
@@ -146,12 +147,12 @@ test-e2e: root testbed test-image ## Real kubelet and containers in namespaces o
 
 test-package: root testbed test-image ## Chart, kustomize, install.yaml: installed, upgraded and removed on a node of their own (root)
 	@$(TESTBED) install --for package
-	$(CARGO) test --locked --workspace --test package -- --test-threads $(THREADS)
+	@testbed/run-tests 1 $(THREADS) --test package
 	@for name in package package-2 package-3; do $(TESTBED) down --name $$name; done
 
 compat: root testbed test-image ## The other operator's own test suite, against ours (root)
 	@$(TESTBED) install --for compat
-	$(CARGO) test --locked --workspace --test compat
+	@testbed/run-tests 1 $(THREADS) --test compat
 	@$(TESTBED) down --name shared
 
 # First of all, so that nobody waits for a build before being told.

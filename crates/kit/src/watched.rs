@@ -66,16 +66,18 @@ impl WatchedNamespaces {
 
     /// Whether all that there is in a namespace has been seen, or cannot exist.
     pub fn is_synced_in(&self, namespace: &str) -> bool {
-        let covering =
-            self.watches.iter().filter(|(watched, _)| watched.as_deref().is_none_or(|name| name == namespace));
-        covering
-            .map(|(_, state)| state.load(Ordering::Relaxed))
-            .all(|state| state == WatchState::Synced as u8 || state == WatchState::Missing as u8)
+        self.covering(namespace).all(|state| state == WatchState::Synced as u8 || state == WatchState::Missing as u8)
     }
 
-    /// Whether the cluster lacks the kind.
-    pub fn is_missing(&self) -> bool {
-        self.watches.iter().any(|(_, state)| state.load(Ordering::Relaxed) == WatchState::Missing as u8)
+    /// Whether the kind cannot be had in a namespace: the cluster lacks it, or it may not be listed there.
+    pub fn is_missing_in(&self, namespace: &str) -> bool {
+        self.covering(namespace).any(|state| state == WatchState::Missing as u8)
+    }
+
+    fn covering(&self, namespace: &str) -> impl Iterator<Item = u8> {
+        let is_covering = move |watched: &Option<String>| watched.as_deref().is_none_or(|name| name == namespace);
+        let covering = self.watches.iter().filter(move |(watched, _)| is_covering(watched));
+        covering.map(|(_, state)| state.load(Ordering::Relaxed))
     }
 }
 
@@ -95,6 +97,8 @@ mod tests {
         watches.set(Some(b), WatchState::Synced);
         watches.set(Some(b), WatchState::Refused);
         assert!(watches.is_synced_in("b"), "what was seen is known");
+        watches.set(Some(a), WatchState::Missing);
+        assert!(watches.is_missing_in("a") && !watches.is_missing_in("b"), "a kind that may be listed in b alone");
     }
 
     #[test]
@@ -102,8 +106,8 @@ mod tests {
         let watches = WatchedNamespaces::new(&[]);
         assert!(!watches.is_synced_in("a"));
         watches.set(None, WatchState::Missing);
-        assert!(watches.is_synced_in("a") && watches.is_missing());
+        assert!(watches.is_synced_in("a") && watches.is_missing_in("a"));
         watches.set(None, WatchState::Synced);
-        assert!(watches.is_synced_in("b") && !watches.is_missing());
+        assert!(watches.is_synced_in("b") && !watches.is_missing_in("b"));
     }
 }

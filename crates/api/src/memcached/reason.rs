@@ -21,8 +21,6 @@ pub const NOT_DEGRADED: &str = "NotDegraded";
 pub const READY: &str = "MemcachedReady";
 /// `Ready` is false.
 pub const NOT_READY: &str = "MemcachedNotReady";
-/// The operator leaves the children alone, as it was told.
-pub const PAUSED: &str = "Paused";
 
 /// An Event: the memory limit is below what the server needs when it is full and busy.
 pub const MEMORY_TIGHT: &str = "MemoryTight";

@@ -1,8 +1,8 @@
 //! Creates what is missing, and applies what differs after comparing: only what is ours is touched.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, OwnerReference};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, Request};
@@ -29,8 +29,19 @@ pub struct Applier {
     digest: &'static str,
     leadership: Leadership,
     no_op_applies: Arc<Mutex<HashMap<String, u64>>>,
+    /// Objects that somebody else owns where one of ours is to be.
+    in_the_way: Arc<Mutex<HashSet<ObjectKey>>>,
     contention: Arc<Contention>,
 }
+
+type ObjectKey = (ResourceType, String, String);
+
+fn key(desired: &Desired<'_>) -> ObjectKey {
+    (desired.resource, desired.namespace.to_owned(), desired.name.to_owned())
+}
+
+/// How many objects of others are remembered.
+const MOST_IN_THE_WAY: usize = 10_000;
 
 /// How many no-op applies are remembered.
 const MOST_NO_OP_APPLIES: usize = 100_000;
@@ -101,6 +112,7 @@ impl Applier {
             digest,
             leadership,
             no_op_applies: Arc::default(),
+            in_the_way: Arc::default(),
             contention: Arc::default(),
         }
     }
@@ -144,7 +156,10 @@ impl Applier {
         match ownership(&live, desired.owner, desired.labels) {
             Ownership::Ours | Ownership::Orphan => {}
             Ownership::Departed => return Err(ApplyError::departed(desired)),
-            Ownership::NotOwned(owner) => return Err(ApplyError::not_owned(desired, owner)),
+            Ownership::NotOwned(owner) => {
+                self.in_the_way().insert(key(desired));
+                return Err(ApplyError::not_owned(desired, owner));
+            }
         }
         let sent = Digest::in_annotation(&live, self.digest);
         let (object, live) = match sent {
@@ -200,6 +215,11 @@ impl Applier {
 
     /// Creates an object that the store lacks. The store has what carries our labels, so it may exist all the same.
     async fn create(&self, desired: &Desired<'_>, digest: Digest) -> Result<Creation, ApplyError> {
+        // Where somebody else's object was, it is read: creating would be a write in vain at every reconcile.
+        let was_in_the_way = self.in_the_way().remove(&key(desired));
+        if was_in_the_way && let Some(live) = self.read(desired).await? {
+            return Ok(Creation::Exists(live));
+        }
         self.check(desired.namespace)?;
         let params = PostParams { field_manager: Some(self.manager.clone()), ..PostParams::default() };
         let path = DynamicObject::url_path(&api_resource(desired.resource), Some(desired.namespace));
@@ -233,6 +253,15 @@ impl Applier {
         });
         self.apply_scale(desired, &scale).await?;
         Ok(self.read(desired).await?.unwrap_or(live))
+    }
+
+    fn in_the_way(&self) -> MutexGuard<'_, HashSet<ObjectKey>> {
+        let mut objects = self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only a shortcut: what is forgotten costs a request.
+        if objects.len() > MOST_IN_THE_WAY {
+            objects.clear();
+        }
+        objects
     }
 
     /// Whether this very apply has changed nothing about this very version before: what looks like a difference to

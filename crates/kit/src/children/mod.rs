@@ -76,7 +76,8 @@ impl Children<'_> {
     async fn apply_child(&self, prepared: Prepared) -> Applied {
         let Prepared { child, object } = prepared;
         let resource = child.resource;
-        let Some(store) = self.shared.stores.get(&resource).filter(|store| !store.watches().is_missing()) else {
+        let is_missing = |store: &&Store| store.watches().is_missing_in(&self.request.namespace);
+        let Some(store) = self.shared.stores.get(&resource).filter(|store| !is_missing(store)) else {
             let message = format!(
                 "{} is asked for, but {} is not installed in this cluster, or the operator may not list it: install it, give \
                  the operator its rights, or turn that off",

@@ -24,7 +24,9 @@ impl Gauges {
     }
 
     pub fn all(&self) -> Vec<GaugeFamily> {
-        [&self.info, &self.desired, &self.ready, &self.updated].map(GaugeFamily::clone).into()
+        // One that is not named here would not go with its object.
+        let Self { info, desired, ready, updated } = self;
+        [info, desired, ready, updated].map(GaugeFamily::clone).into()
     }
 
     pub fn show(&self, input: &StatusInput, rollout: &RolloutStatus, valid: Option<&Validated>) {
