@@ -1,4 +1,4 @@
-//! Objects at rest: compact JSON of what is read of them, without what other field managers wrote down.
+//! Objects at rest: compact JSON of what is read of them, with those managed fields that somebody asks for.
 //!
 //! A tree of values takes ten times the memory; reading one again costs microseconds, and a reconcile reads a handful.
 
@@ -55,8 +55,11 @@ pub struct Packer {
     limit: usize,
 }
 
-/// What is packed although few objects would share it.
+/// So many texts that no object uses any more are kept at least.
 const FEW: usize = 64;
+
+/// A longer text is nobody's but somebody's who wants memory to be filled: it goes with its object.
+const MOST_SHARED: usize = 16 << 10;
 
 impl Packer {
     /// Packs an object with those entries of its managed fields.
@@ -80,6 +83,9 @@ impl Packer {
             Some(uid) if !uid.is_empty() => text.replace(uid, CONTROLLER),
             _ => text,
         };
+        if text.len() > MOST_SHARED {
+            return text.into();
+        }
         if let Some(known) = self.managed.get(text.as_str()) {
             return Arc::clone(known);
         }
@@ -161,5 +167,9 @@ mod tests {
             packer.pack(other, is_ours);
         }
         assert!(packer.managed.len() <= 2 * FEW, "{} are kept for nobody", packer.managed.len());
+        let (mut large, before) = (object("7", 1), packer.managed.len());
+        large.metadata.managed_fields.as_mut().unwrap()[0].api_version = Some("v".repeat(MOST_SHARED));
+        assert!(packer.pack(large.clone(), is_ours).unpack::<DynamicObject>().is_ok());
+        assert_eq!(packer.managed.len(), before, "what is large is not kept for others");
     }
 }

@@ -19,6 +19,7 @@ use crate::metrics::Metrics;
 use crate::task::Tasks;
 use crate::telemetry::Chain;
 use crate::watch::{Key, WatchFailure, WatchHealth, WatchName, follow, watch_config};
+use crate::watched::WatchState;
 
 /// The values of a Secret.
 pub type SecretData = BTreeMap<String, Vec<u8>>;
@@ -41,6 +42,20 @@ enum Presence {
     /// It exists, in this version.
     Present(String),
 }
+
+impl Presence {
+    fn is_older_than(&self, other: &Self) -> bool {
+        let number = |version: &str| version.parse::<u64>().unwrap_or(0);
+        match (self, other) {
+            (Self::Present(one), Self::Present(other)) => number(one) < number(other),
+            (Self::Absent, Self::Present(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// How many Secrets a list asks for at once.
+const SECRETS_PAGE_SIZE: u32 = 20;
 
 /// Which Secrets are watched.
 #[derive(Debug, Clone)]
@@ -67,8 +82,8 @@ struct Content {
     entries: HashMap<Key, Entry>,
     /// The names that an object refers to, in its own namespace.
     references: HashMap<Request, BTreeSet<String>>,
-    /// The namespaces that are watched, or all, and whether all that is there has been seen.
-    scopes: HashMap<Option<String>, bool>,
+    /// The namespaces that are watched, or all, and how far that is.
+    scopes: HashMap<Option<String>, WatchState>,
 }
 
 #[derive(Default)]
@@ -77,8 +92,18 @@ struct Entry {
     presence: Presence,
     /// The values of a version.
     data: Option<(String, SecretData)>,
-    /// A list that is coming in has not told of it.
-    is_missed: bool,
+    listed: Listed,
+}
+
+/// What the list that came in last has told of a Secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Listed {
+    /// It has been referred to since.
+    #[default]
+    Unasked,
+    /// Nothing yet.
+    Missed,
+    Told,
 }
 
 impl Content {
@@ -111,9 +136,9 @@ impl Content {
         self.entries.iter_mut().filter(move |((namespace, _), _)| scope.is_none_or(|scope| scope == &**namespace))
     }
 
-    fn is_synced(&self, namespace: &str) -> bool {
-        let scope = |scope: Option<String>| self.scopes.get(&scope).copied().unwrap_or(false);
-        scope(None) || scope(Some(namespace.to_owned()))
+    fn state(&self, namespace: &str) -> WatchState {
+        let scope = self.scopes.get(&None).or_else(|| self.scopes.get(&Some(namespace.to_owned())));
+        scope.copied().unwrap_or(WatchState::Starting)
     }
 }
 
@@ -127,7 +152,23 @@ impl Entry {
             self.data = None;
         }
         self.presence = now;
+        self.woken()
+    }
+
+    fn woken(&self) -> Vec<Request> {
         self.referrers.iter().cloned().collect()
+    }
+
+    /// Takes a list's end in: what it has not told of is not there, and what was referred to meanwhile is read again.
+    fn end_list(&mut self) -> Vec<Request> {
+        match self.listed {
+            Listed::Told => Vec::new(),
+            Listed::Missed => self.observe(Presence::Absent),
+            Listed::Unasked => {
+                self.presence = Presence::Unknown;
+                self.woken()
+            }
+        }
     }
 }
 
@@ -162,6 +203,13 @@ impl Secrets {
                 }
             }
         }
+        let is_unwatched = self.content().state(&request.namespace) == WatchState::Refused;
+        if is_unwatched && !names.is_empty() && referenced.problems.is_empty() {
+            // They are read again and again meanwhile.
+            let message = "changes of Secrets are noticed late, for the operator may not list and watch them: give it \
+                           its rights on Secrets back";
+            referenced.problems.push(Problem::new(reason::SECRET_UNREADABLE, message.to_owned(), Class::Wait));
+        }
         referenced
     }
 
@@ -180,7 +228,7 @@ impl Secrets {
         };
         // The first reference begins the watch: most operators of most clusters need none.
         if !names.is_empty() && !content.scopes.contains_key(&scope) {
-            content.scopes.insert(scope.clone(), false);
+            content.scopes.insert(scope.clone(), WatchState::Starting);
             self.tasks.spawn("watch on Secrets", self.clone().follow(scope));
         }
     }
@@ -209,18 +257,33 @@ impl Secrets {
     /// tell of a change.
     fn remember(&self, key: &Key, secret: Option<Secret>) -> Option<SecretData> {
         let mut content = self.content();
-        let is_watched = content.is_synced(&key.0);
+        let is_watched = content.state(&key.0) == WatchState::Synced;
         let version = secret.as_ref().map(|secret| secret.resource_version().unwrap_or_default());
         let data = secret.map(|secret| -> SecretData {
             secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect()
         });
+        let mut woken = Vec::new();
         if let Some(entry) = content.entries.get_mut(key) {
-            if is_watched && entry.presence == Presence::Unknown {
-                entry.presence = version.clone().map_or(Presence::Absent, Presence::Present);
+            let read = version.clone().map_or(Presence::Absent, Presence::Present);
+            if read.is_older_than(&entry.presence) {
+                // Somebody else has read a newer one meanwhile, and the watch has no news: who got this asks again.
+                woken = entry.woken();
+            } else {
+                if is_watched && entry.presence == Presence::Unknown {
+                    entry.presence = read;
+                }
+                entry.data = version.zip(data.clone());
             }
-            entry.data = version.zip(data.clone());
         }
+        drop(content);
+        self.wake(woken);
         data
+    }
+
+    fn wake(&self, requests: Vec<Request>) {
+        for request in requests {
+            (self.wake)(request);
+        }
     }
 
     async fn follow(self, scope: Option<String>) {
@@ -231,7 +294,8 @@ impl Secrets {
         };
         let config = match &self.watched {
             Watched::Named(name) => watch_config().fields(&format!("metadata.name={name}")),
-            Watched::Namespaces(_) => watch_config(),
+            // Anybody's Secrets, of any size: fewer at a time.
+            Watched::Namespaces(_) => watch_config().page_size(SECRETS_PAGE_SIZE),
         };
         let name = WatchName { kind: "Secret", namespace: scope.clone() };
         let (refused, refused_scope) = (self.clone(), scope.clone());
@@ -251,18 +315,17 @@ impl Secrets {
         let mut content = self.content();
         let woken = match event {
             Event::Init => {
-                content.in_scope(scope).for_each(|(_, entry)| entry.is_missed = true);
+                content.in_scope(scope).for_each(|(_, entry)| entry.listed = Listed::Missed);
                 Vec::new()
             }
             Event::InitDone => {
-                content.scopes.insert(scope.map(ToOwned::to_owned), true);
-                let missed = content.in_scope(scope).filter(|(_, entry)| entry.is_missed);
-                missed.flat_map(|(_, entry)| entry.observe(Presence::Absent)).collect()
+                content.scopes.insert(scope.map(ToOwned::to_owned), WatchState::Synced);
+                content.in_scope(scope).flat_map(|(_, entry)| entry.end_list()).collect()
             }
             Event::InitApply(secret) | Event::Apply(secret) => {
                 let version = secret.resource_version().unwrap_or_default();
                 content.entries.get_mut(&key(&secret)).map_or_else(Vec::new, |entry| {
-                    entry.is_missed = false;
+                    entry.listed = Listed::Told;
                     entry.observe(Presence::Present(version))
                 })
             }
@@ -271,20 +334,20 @@ impl Secrets {
             }
         };
         drop(content);
-        for request in woken {
-            (self.wake)(request);
-        }
+        self.wake(woken);
     }
 
     fn unwatched(&self, scope: Option<&str>) {
         let mut content = self.content();
-        content.scopes.insert(scope.map(ToOwned::to_owned), false);
-        let woken: Vec<Request> =
-            content.in_scope(scope).flat_map(|(_, entry)| entry.observe(Presence::Unknown)).collect();
+        let before = content.scopes.insert(scope.map(ToOwned::to_owned), WatchState::Refused);
+        let is_news = before != Some(WatchState::Refused);
+        let told = content.in_scope(scope).flat_map(|(_, entry)| match entry.observe(Presence::Unknown) {
+            nobody if nobody.is_empty() && is_news => entry.woken(),
+            woken => woken,
+        });
+        let woken: Vec<Request> = told.collect();
         drop(content);
-        for request in woken {
-            (self.wake)(request);
-        }
+        self.wake(woken);
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {

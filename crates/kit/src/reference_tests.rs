@@ -86,11 +86,42 @@ async fn who_refers_to_a_secret_is_woken_when_it_appears_changes_or_vanishes() {
 
 #[tokio::test]
 async fn a_secret_that_is_referred_to_during_a_list_is_not_taken_for_absent() {
-    let (secrets, _) = secrets();
+    let (secrets, woken) = secrets();
     secrets.handle(None, Event::Init);
     secrets.track(&request("a"), &names(&["password"]));
     secrets.handle(None, Event::InitDone);
     assert_eq!(presence(&secrets, "password"), Some(Presence::Unknown), "it is read to find out");
+    assert_eq!(*woken.lock().unwrap(), ["a"], "it may have been deleted before the list");
+}
+
+#[tokio::test]
+async fn who_has_read_an_older_version_than_somebody_else_reads_again() {
+    let secret = |version: &str| -> Secret {
+        serde_json::from_value(json!({"metadata": {"name": "password", "resourceVersion": version}})).unwrap()
+    };
+    let (secrets, woken) = secrets();
+    secrets.handle(None, Event::Init);
+    secrets.handle(None, Event::InitDone);
+    for name in ["a", "b"] {
+        secrets.track(&request(name), &names(&["password"]));
+    }
+    let key: Key = ("shop".into(), "password".into());
+    secrets.remember(&key, Some(secret("6")));
+    assert_eq!(*woken.lock().unwrap(), [""; 0]);
+    secrets.remember(&key, None);
+    secrets.handle(None, Event::Apply(metadata("password", "6")));
+    assert_eq!(woken.lock().unwrap().len(), 2, "the event alone would have been no news");
+}
+
+#[tokio::test]
+async fn secrets_that_may_not_be_watched_are_told_of() {
+    let (secrets, woken) = secrets();
+    secrets.track(&request("a"), &names(&["password"]));
+    secrets.unwatched(None);
+    assert_eq!(*woken.lock().unwrap(), ["a"]);
+    assert_eq!(secrets.content().state("shop"), WatchState::Refused);
+    secrets.unwatched(None);
+    assert_eq!(woken.lock().unwrap().len(), 1, "once");
 }
 
 #[tokio::test]

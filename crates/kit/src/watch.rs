@@ -60,6 +60,23 @@ pub struct WatchHealth {
 struct Failing {
     why: String,
     told: Instant,
+    /// How often in a row.
+    count: u32,
+    /// Trying again will not help, unlike with a server that is busy for a moment.
+    is_final: bool,
+}
+
+/// So many failures in a row are no moment any more.
+const REPEATING: u32 = 3;
+
+impl Failing {
+    fn is_current(&self, now: Instant) -> bool {
+        now.duration_since(self.told) < FORGOTTEN_AFTER
+    }
+
+    fn is_serious(&self) -> bool {
+        self.is_final || self.count >= REPEATING
+    }
 }
 
 impl WatchHealth {
@@ -76,7 +93,7 @@ impl WatchHealth {
 
     fn check_at(&self, now: Instant) -> Result<(), String> {
         let watches = self.watches();
-        let is_failing = |failing: &&Failing| now.duration_since(failing.told) < FORGOTTEN_AFTER;
+        let is_failing = |failing: &&Failing| failing.is_current(now) && failing.is_serious();
         let mut kinds: BTreeMap<&str, Vec<Option<String>>> = BTreeMap::new();
         for (watch, failing) in watches.iter() {
             let why = failing.as_ref().filter(is_failing).map(|failing| format!("{watch}: {}", failing.why));
@@ -103,8 +120,13 @@ impl WatchHealth {
             tracing::debug!(%watch, error = text, "watch interrupted");
             return;
         }
-        let now = Failing { why: text.clone(), told: Instant::now() };
-        let before = self.watches().insert(watch.clone(), Some(now)).flatten();
+        let now = Instant::now();
+        let mut watches = self.watches();
+        let before = watches.get(watch).cloned().flatten().filter(|before| before.is_current(now));
+        let count = before.as_ref().map_or(0, |before| before.count) + 1;
+        let is_final = failure(error) != WatchFailure::Other;
+        watches.insert(watch.clone(), Some(Failing { why: text.clone(), told: now, count, is_final }));
+        drop(watches);
         if before.is_none_or(|before| before.why != text) {
             tracing::warn!(%watch, error = text, "watch failed; objects of this kind are not seen until it works");
         }
@@ -245,7 +267,27 @@ mod tests {
     use super::*;
 
     fn refused() -> watcher::Error {
-        watcher::Error::InitialListFailed(kube::Error::Api(kube::core::Status::failure("no", "Forbidden").boxed()))
+        let status = kube::core::Status::failure("no", "Forbidden").with_code(403);
+        watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
+    }
+
+    fn busy() -> watcher::Error {
+        let status = kube::core::Status::failure("later", "TooManyRequests").with_code(429);
+        watcher::Error::WatchStartFailed(kube::Error::Api(status.boxed()))
+    }
+
+    // Whoever is not ready serves no webhooks: an API server that is busy for a moment must not lock everybody out.
+    #[test]
+    fn one_answer_of_a_busy_server_does_not_fail_readiness_and_several_in_a_row_do() {
+        let health = WatchHealth::new(Metrics::unregistered());
+        health.failed(&name("Pod", "a"), &busy());
+        assert_eq!(health.check(), Ok(()));
+        health.failed(&name("Pod", "a"), &busy());
+        health.failed(&name("Pod", "a"), &busy());
+        assert!(health.check().is_err());
+        health.recovered(&name("Pod", "a"));
+        health.failed(&name("Pod", "a"), &busy());
+        assert_eq!(health.check(), Ok(()));
     }
 
     fn name(kind: &'static str, namespace: &str) -> WatchName {

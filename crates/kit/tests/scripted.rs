@@ -112,7 +112,7 @@ async fn writes_that_meet_others_or_a_busy_server_are_retried_in_silence() {
 #[tokio::test]
 async fn what_the_server_refuses_is_told_at_once() {
     for (code, words) in [(403, "exceeded quota"), (422, "Invalid")] {
-        let problem = problem(vec![Step("POST", Some(failure(code, words)))]).await;
+        let problem = problem(vec![Step("POST", Some(failure(code, words))), absent()]).await;
         assert_eq!((problem.reason, problem.class), ("Refused", Some(Class::Retry)), "{code}");
         assert!(!problem.is_transient && problem.message.contains(words), "{}", problem.message);
     }
@@ -142,6 +142,15 @@ async fn taking_over_fields_that_somebody_changed_meanwhile_is_a_conflict() {
 async fn an_object_that_is_missing_costs_one_request() {
     let created = Step("POST", Some((201, object("hello", "5", &json!([])))));
     assert_eq!(apply(vec![created]).await.unwrap(), Operation::Created);
+}
+
+#[tokio::test]
+async fn an_object_that_exists_is_mended_where_creating_is_refused() {
+    // Somebody took our label away, so that the store lacks it; the quota is used up.
+    let refused = Step("POST", Some(failure(403, "exceeded quota")));
+    let live = Step("GET", Some((200, object("other", "5", &ours()))));
+    let written = Step("PATCH", Some((200, object("hello", "6", &ours()))));
+    assert_eq!(apply(vec![refused, live, written]).await.unwrap(), Operation::Updated);
 }
 
 #[tokio::test]

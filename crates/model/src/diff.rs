@@ -8,8 +8,7 @@ use crate::managed::{applied, created};
 use crate::quantity;
 
 /// Fields by which the API server tells elements of a list apart, most telling first.
-pub(crate) const KEYS: [&str; 8] =
-    ["name", "containerPort", "port", "mountPath", "devicePath", "type", "uid", "topologyKey"];
+const KEYS: [&str; 8] = ["name", "containerPort", "port", "mountPath", "devicePath", "type", "uid", "topologyKey"];
 
 /// Defaults that the API server writes into lists and maps that have one owner.
 const FILLED_IN: [(&str, &str); 3] = [("apiVersion", "v1"), ("divisor", "0"), ("protocol", "TCP")];

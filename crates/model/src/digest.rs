@@ -10,8 +10,6 @@ use kube_core::{DynamicObject, ResourceExt};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::diff::KEYS;
-
 /// What was sent: which fields, and with which values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digest {
@@ -69,6 +67,22 @@ impl FromStr for Digest {
     }
 }
 
+/// Every field by which the API server tells elements of some list apart. Some lists have two: a spread constraint with
+/// another `whenUnsatisfiable` is another element, and the old one would stay.
+const KEYS: [&str; 11] = [
+    "containerPort",
+    "devicePath",
+    "ip",
+    "mountPath",
+    "name",
+    "port",
+    "protocol",
+    "topologyKey",
+    "type",
+    "uid",
+    "whenUnsatisfiable",
+];
+
 /// The fields that the field manager would have for an object: names, and the keys of elements of lists. The elements
 /// of other lists belong together, but for finalizers, which are a set.
 fn hash_fields(value: &Value, hash: &mut Sha256) {
@@ -90,6 +104,7 @@ fn hash_fields(value: &Value, hash: &mut Sha256) {
             for item in items.iter().filter(|item| item.is_object()) {
                 for key in KEYS {
                     if let Some(value) = item.get(key) {
+                        hash.update(key);
                         hash.update(value.to_string());
                     }
                 }
@@ -128,7 +143,7 @@ mod tests {
             assert!(bad.parse::<Digest>().is_err(), "{bad}");
         }
         // It stays the same from version to version, or every upgrade would write to every object.
-        assert_eq!(digest.to_string(), Digest::of(&desired).to_string());
+        assert_eq!(digest.to_string(), "8114632d1b453888-3f46f3760f0253a3");
     }
 
     #[test]
@@ -145,6 +160,8 @@ mod tests {
         for other in [json!([{"name": "A", "value": "1"}]), json!([{"name": "A", "value": "1"}, {"name": "C"}])] {
             assert!(!one.has_fields_of(Digest::of(&deployment(&other, &json!([])))), "{other}");
         }
+        let spread = |when: &str| json!({"spread": [{"topologyKey": "zone", "whenUnsatisfiable": when}]});
+        assert!(!Digest::of(&spread("DoNotSchedule")).has_fields_of(Digest::of(&spread("ScheduleAnyway"))));
         let mut without = deployment(&both, &json!([]));
         without["spec"].as_object_mut().unwrap().remove("replicas");
         assert!(!one.has_fields_of(Digest::of(&without)));

@@ -9,7 +9,7 @@ pub fn applied<'a>(object: &'a DynamicObject, manager: &str) -> Option<&'a Value
     written(object, manager, "Apply")
 }
 
-/// Our entry of an object that we created and never applied: what we sent, and every default beside it.
+/// Our entry of an object that we created: what we sent, and every default beside it.
 pub fn created<'a>(object: &'a DynamicObject, manager: &str) -> Option<&'a Value> {
     written(object, manager, "Update")
 }
@@ -34,20 +34,21 @@ pub fn has_predecessor(object: &DynamicObject, predecessors: &[String]) -> bool 
 
 /// Whether we applied a field, by its path (`["spec", "replicas"]`).
 pub fn owns_field(object: &DynamicObject, manager: &str, path: &[&str]) -> bool {
-    let mut fields = applied(object, manager);
-    for step in path {
-        fields = fields.and_then(|fields| fields.get(format!("f:{step}")));
-    }
-    fields.is_some()
+    has_field(applied(object, manager), path)
+}
+
+/// Whether we created a field, perhaps by leaving it to its default, and nobody has changed it since.
+pub fn created_field(object: &DynamicObject, manager: &str, path: &[&str]) -> bool {
+    has_field(created(object, manager), path)
+}
+
+fn has_field(fields: Option<&Value>, path: &[&str]) -> bool {
+    path.iter().fold(fields, |fields, step| fields?.get(format!("f:{step}"))).is_some()
 }
 
 /// Whether anybody owns a field, by its path. What an admission webhook wrote has no owner.
 pub fn is_owned(managers: &[ManagedFieldsEntry], path: &[&str]) -> bool {
-    let has_field = |entry: &ManagedFieldsEntry| {
-        let all = entry.fields_v1.as_ref().map(|fields| &fields.0);
-        path.iter().fold(all, |fields, step| fields?.get(format!("f:{step}"))).is_some()
-    };
-    managers.iter().any(has_field)
+    managers.iter().any(|entry| has_field(entry.fields_v1.as_ref().map(|fields| &fields.0), path))
 }
 
 /// The patch that turns what predecessors wrote by update into what we applied; none if there is nothing to turn.

@@ -135,7 +135,6 @@ impl Applier {
     /// Whether a store has to keep an entry of an object's managed fields: ours, and those that are to become ours.
     pub fn is_kept(&self, entry: &ManagedFieldsEntry) -> bool {
         managed::is_entry(entry, &self.manager, "Apply")
-            || managed::is_entry(entry, &self.manager, "Update")
             || self.predecessors.iter().any(|name| managed::is_entry(entry, name, "Update"))
     }
 
@@ -164,7 +163,7 @@ impl Applier {
         let sent = Digest::in_annotation(&live, self.digest);
         let (object, live) = match sent {
             Some(_) => (digest.annotate(desired.object, self.digest), live),
-            // Never created by this version: what predecessors wrote by update becomes ours.
+            // Without our hash it is a predecessor's, or an older version's: what was written by update becomes ours.
             None => (desired.object.clone(), self.take_over(desired, live).await?),
         };
         if !self.is_different(&object, &live, sent) || self.is_no_op(desired, &live) {
@@ -228,9 +227,9 @@ impl Applier {
         let created = call("create", desired, async { self.client.request(request?).await }).await;
         match created {
             Ok(created) => Ok(Creation::Created(created)),
-            Err(error) if error.code() == Some(409) => match self.read(desired).await? {
+            // Admission comes before the name: a quota that is used up, or a policy, can hide that it exists.
+            Err(error) if matches!(error.code(), Some(403 | 409 | 422)) => match self.read(desired).await? {
                 Some(live) => Ok(Creation::Exists(live)),
-                // A conflict about something else, for example a quota.
                 None => Err(error),
             },
             Err(error) => Err(error),

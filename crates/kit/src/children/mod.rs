@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::DynamicObject;
+use operator_model::managed;
 use operator_model::problem::{Class, Problem};
 use operator_model::reason;
 use operator_model::resource::{Applied, ChildRef, Prepared, ResourceType, Resources};
@@ -48,9 +49,10 @@ impl Children<'_> {
         self.with(resource, name, &Value::Null, async |desired| self.shared.applier.read(&desired).await).await
     }
 
-    /// Whether a field of an object was applied by us.
-    pub fn owns_field(&self, object: &DynamicObject, path: &[&str]) -> bool {
-        operator_model::managed::owns_field(object, self.shared.applier.manager(), path)
+    /// Whether a field of an object is ours: because we applied it, or, unless that does not count, created it.
+    pub fn owns_field(&self, object: &DynamicObject, path: &[&str], only_applied: bool) -> bool {
+        let manager = self.shared.applier.manager();
+        managed::owns_field(object, manager, path) || (!only_applied && managed::created_field(object, manager, path))
     }
 
     /// Makes the children as they are prepared, and deletes what is no longer desired.

@@ -28,6 +28,9 @@ impl fmt::Display for Request {
     }
 }
 
+/// So many that are passed over may wait.
+const FEW: usize = 64;
+
 /// Objects that wait to be reconciled.
 #[derive(Debug, Default)]
 pub struct Queue {
@@ -84,6 +87,19 @@ impl State {
                 self.delayed.insert(request.clone(), at);
                 self.due.push(Reverse((at, request)));
             }
+        }
+        // What is passed over must not pile up behind something that is due earlier.
+        if self.due.len() > 2 * self.delayed.len() + FEW {
+            self.due = self.delayed.iter().map(|(request, at)| Reverse((*at, request.clone()))).collect();
+        }
+    }
+
+    /// Forgets that an object is asked for; nobody takes from the queue of a replica that does not lead.
+    fn drop_waiting(&mut self, request: &Request) {
+        self.unmark(request);
+        if self.ready.len() > 2 * self.dirty.len() + FEW {
+            let Self { ready, dirty, .. } = self;
+            ready.retain(|waiting| dirty.contains(waiting));
         }
     }
 
@@ -175,7 +191,7 @@ impl Queue {
         if state.active.contains(request) {
             state.mark(request);
         } else {
-            state.unmark(request);
+            state.drop_waiting(request);
         }
     }
 
@@ -245,6 +261,26 @@ mod tests {
         queue.forget(&request("c"));
         queue.done(&request("c"));
         assert_eq!(queue.next().await, request("c"), "what its reconcile noted meanwhile has to go");
+    }
+
+    #[tokio::test]
+    async fn what_is_passed_over_does_not_pile_up() {
+        let queue = Queue::default();
+        let now = Instant::now();
+        queue.add_at(request("soon"), now + Duration::from_secs(60));
+        for _ in 0..10_000 {
+            queue.add(request("busy"));
+            let busy = queue.next().await;
+            queue.done(&busy);
+            queue.add_at(busy, now + Duration::from_secs(3600));
+        }
+        for number in 0..10_000 {
+            queue.add(request(&format!("brief-{number}")));
+            queue.forget(&request(&format!("brief-{number}")));
+        }
+        let state = queue.state();
+        assert!(state.due.len() < 200 && state.ready.len() < 200, "{} and {}", state.due.len(), state.ready.len());
+        assert_eq!(state.delayed.len(), 2);
     }
 
     #[tokio::test]

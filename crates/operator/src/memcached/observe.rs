@@ -11,7 +11,7 @@ use memcached_core::memcached::{Observed, secret};
 use operator_kit::children::{ApplyError, Children};
 use operator_kit::controller::Context;
 use operator_model::problem::Problem;
-use operator_model::resource::{CONTROLLER_REVISION, DEPLOYMENT, POD, ResourceType};
+use operator_model::resource::{CONTROLLER_REVISION, DEPLOYMENT, HORIZONTAL_POD_AUTOSCALER, POD, ResourceType};
 
 /// The labels by which an orphan of a cache is recognised.
 pub fn identity(cache: &str) -> impl Fn(ResourceType) -> BTreeMap<String, String> + Send + Sync + use<> {
@@ -61,7 +61,9 @@ pub async fn observe(cache: Arc<Memcached>, children: &Children<'_>, context: &C
 async fn observe_deployment(cache: &Memcached, children: &Children<'_>) -> Result<Option<Deployment>, ApplyError> {
     let name = cache.name_any();
     let known = children.get(DEPLOYMENT, &name);
-    let owns_count = |live: &DynamicObject| children.owns_field(live, &["spec", "replicas"]);
+    // What we created without a count is ours by default, until an autoscaler first changes it.
+    let is_autoscaled = children.get(HORIZONTAL_POD_AUTOSCALER, &name).is_some();
+    let owns_count = |live: &DynamicObject| children.owns_field(live, &["spec", "replicas"], is_autoscaled);
     let is_fresh = cache.spec.replicas.is_some() || known.as_ref().is_some_and(owns_count);
     let live = if is_fresh { known } else { children.read(DEPLOYMENT, &name).await? };
     Ok(live.and_then(|live| live.try_parse().ok()))

@@ -97,3 +97,22 @@ async fn pacing() {
     let off = json!({"workload": {"type": "Deployment"}});
     shows("pacing", json!({"workload": {"type": "Deployment", "rollout": rollout}}), off, &seen).await;
 }
+
+// The API server tells constraints apart by `whenUnsatisfiable` too: what was created must not stay beside the new one.
+#[tokio::test]
+async fn a_spread_constraint_that_is_changed_replaces_the_old_one() {
+    let arena = Arena::shared().await;
+    let place = arena.namespace("spread").await;
+    let spread = |when: &str| {
+        let constraint = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": when});
+        json!({"replicas": 0, "highAvailability": {"topologySpreadConstraints": [constraint]}})
+    };
+    for when in ["DoNotSchedule", "ScheduleAnyway", "DoNotSchedule"] {
+        place.declare("sessions", spread(when)).await;
+        let is_alone = |deployment: &Value| {
+            let all = deployment["spec"]["template"]["spec"]["topologySpreadConstraints"].as_array();
+            all.is_some_and(|all| all.len() == 1 && all[0]["whenUnsatisfiable"] == when)
+        };
+        place.eventually("deployment", "sessions", when, is_alone).await;
+    }
+}
