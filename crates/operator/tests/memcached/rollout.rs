@@ -41,7 +41,11 @@ async fn an_operator_with_other_defaults_restarts_nothing_and_says_what_it_would
     let own = place.eventually("memcached", "own", "told of newer defaults", announced).await;
     let message = own["status"]["pendingDefaults"].as_str().unwrap().to_owned();
     assert!(!message.contains(image) && message.contains(probe), "what was said stays: {message}");
-    assert!(is(&cache, "Ready", "True"));
+    assert!(is(&cache, "Ready", "True"), "{cache:#}");
+    for (name, before) in ["sessions", "own"].iter().zip(&before) {
+        let after = place.get("deployment", name).unwrap();
+        assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"], "nothing is written");
+    }
     // Not even a change that shapes no pods.
     place.declare("sessions", json!({"replicas": 3})).await;
     place.ready("sessions").await;

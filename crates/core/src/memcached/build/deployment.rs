@@ -3,15 +3,18 @@
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use memcached_api::label;
 use memcached_api::memcached::spec::Rollout;
 
 use super::anti_affinity::keeps_apart;
-use super::metadata::{metadata, selector, workload_labels};
+use super::metadata::{metadata, selector};
 use crate::memcached::validate::Validated;
 
 pub fn build_deployment(cache: &Validated, template: PodTemplateSpec, replicas: Option<i32>) -> Deployment {
     let mut meta = metadata(cache, &cache.name);
-    meta.labels = Some(workload_labels(cache));
+    // The version that runs, not the one that pods built anew would have: an upgrade of the operator changes nothing.
+    let running = template.metadata.as_ref().and_then(|pods| pods.labels.as_ref()?.get_key_value(label::VERSION));
+    meta.labels.get_or_insert_default().extend(running.map(|(key, value)| (key.clone(), value.clone())));
     let rollout = cache.spec.workload.as_ref().and_then(|workload| workload.rollout.clone()).unwrap_or_default();
     Deployment {
         metadata: meta,
