@@ -163,10 +163,10 @@ async fn an_apply_is_tried_once_and_not_when_nothing_differs() {
 
 /// An object that was created with the digest of `sent`, by us.
 fn created(text: &str, sent: &Value) -> Value {
-    let fields = json!({"f:metadata": {"f:name": {}, "f:annotations": {".": {}, "f:example.org/sent": {}}},
+    let fields = json!({"f:metadata": {"f:name": {}, "f:labels": {".": {}, "f:example.org/sent": {}}},
         "f:data": {".": {}, "f:text": {}}, "f:immutable": {}});
     let mut object = object(text, "5", &json!([{"manager": "us", "operation": "Update", "fieldsV1": fields}]));
-    object["metadata"]["annotations"] = json!({"example.org/sent": Digest::of(sent).to_string()});
+    object["metadata"]["labels"] = json!({"example.org/sent": Digest::of(sent).to_string()});
     object
 }
 

@@ -25,9 +25,10 @@ impl Digest {
         Self { fields: first(fields), values: first(Sha256::new_with_prefix(desired.to_string())) }
     }
 
-    /// The digest that an object carries.
-    pub fn in_annotation(object: &DynamicObject, annotation: &str) -> Option<Self> {
-        object.annotations().get(annotation)?.parse().ok()
+    /// The digest that an object carries. In a label: another annotation makes a new generation of a Deployment, and
+    /// people compare annotations of Services.
+    pub fn in_label(object: &DynamicObject, label: &str) -> Option<Self> {
+        object.labels().get(label)?.parse().ok()
     }
 
     /// Whether the same fields were sent, whatever their values: then none has to be removed.
@@ -36,17 +37,17 @@ impl Digest {
     }
 
     /// An object as it is desired, with its digest.
-    pub fn annotate(self, desired: &Value, annotation: &str) -> Value {
+    pub fn label(self, desired: &Value, label: &str) -> Value {
         let mut object = desired.clone();
-        let annotations = object.get_mut("metadata").and_then(Value::as_object_mut).map(|metadata| {
-            let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-            if annotations.is_null() {
-                *annotations = json!({});
+        let labels = object.get_mut("metadata").and_then(Value::as_object_mut).map(|metadata| {
+            let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+            if labels.is_null() {
+                *labels = json!({});
             }
-            annotations
+            labels
         });
-        if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-            annotations.insert(annotation.to_owned(), self.to_string().into());
+        if let Some(labels) = labels.and_then(Value::as_object_mut) {
+            labels.insert(label.to_owned(), self.to_string().into());
         }
         object
     }
@@ -137,8 +138,8 @@ mod tests {
     fn a_digest_is_read_as_it_was_written() {
         let desired = deployment(&json!([]), &json!(["-v"]));
         let digest = Digest::of(&desired);
-        let object: DynamicObject = serde_json::from_value(digest.annotate(&desired, NAME)).unwrap();
-        assert_eq!(Digest::in_annotation(&object, NAME), Some(digest));
+        let object: DynamicObject = serde_json::from_value(digest.label(&desired, NAME)).unwrap();
+        assert_eq!(Digest::in_label(&object, NAME), Some(digest));
         for bad in ["", "-", "1", "1-", "x-y", "1-2-3", "ffffffffffffffffff-1"] {
             assert!(bad.parse::<Digest>().is_err(), "{bad}");
         }

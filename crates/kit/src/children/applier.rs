@@ -96,7 +96,7 @@ impl Operation {
 
 impl Applier {
     /// Writes as `manager`. What `predecessors` wrote by update is taken over. Objects that are created carry a digest
-    /// of what was sent, in the annotation `digest`.
+    /// of what was sent, in the label `digest`.
     pub fn new(
         client: Client,
         manager: &str,
@@ -160,9 +160,9 @@ impl Applier {
                 return Err(ApplyError::not_owned(desired, owner));
             }
         }
-        let sent = Digest::in_annotation(&live, self.digest);
+        let sent = Digest::in_label(&live, self.digest);
         let (object, live) = match sent {
-            Some(_) => (digest.annotate(desired.object, self.digest), live),
+            Some(_) => (digest.label(desired.object, self.digest), live),
             // Without our hash it is a predecessor's, or an older version's: what was written by update becomes ours.
             None => (desired.object.clone(), self.take_over(desired, live).await?),
         };
@@ -222,7 +222,7 @@ impl Applier {
         self.check(desired.namespace)?;
         let params = PostParams { field_manager: Some(self.manager.clone()), ..PostParams::default() };
         let path = DynamicObject::url_path(&api_resource(desired.resource), Some(desired.namespace));
-        let body = digest.annotate(desired.object, self.digest).to_string().into_bytes();
+        let body = digest.label(desired.object, self.digest).to_string().into_bytes();
         let request = Request::new(path).create(&params, body).map_err(kube::Error::BuildRequest);
         let created = call("create", desired, async { self.client.request(request?).await }).await;
         match created {

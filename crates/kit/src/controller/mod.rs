@@ -52,7 +52,7 @@ pub struct Config {
     pub manager: &'static str,
     /// Field managers whose objects are taken over.
     pub predecessors: &'static [&'static str],
-    /// The annotation in which children carry a digest of what was sent when they were created or last applied.
+    /// The label in which children carry a digest of what was sent when they were created or last applied.
     pub digest: &'static str,
     /// The label selector that all children carry.
     pub labels: String,
