@@ -18,7 +18,7 @@ use crate::controller::Request;
 use crate::metrics::Metrics;
 use crate::task::Tasks;
 use crate::telemetry::Chain;
-use crate::watch::{Key, WatchFailure, WatchHealth, WatchName, follow, watch_config};
+use crate::watch::{Key, WatchFailure, WatchHealth, WatchName, follow, key, watch_config};
 use crate::watched::WatchState;
 
 /// The values of a Secret.
@@ -353,11 +353,6 @@ impl Secrets {
     fn content(&self) -> MutexGuard<'_, Content> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn key(secret: &PartialObjectMeta<Secret>) -> Key {
-    let metadata = &secret.metadata;
-    (metadata.namespace.as_deref().unwrap_or_default().into(), metadata.name.as_deref().unwrap_or_default().into())
 }
 
 #[cfg(test)]

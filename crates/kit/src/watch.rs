@@ -31,6 +31,12 @@ pub fn api_resource(resource: ResourceType) -> ApiResource {
 /// Namespace and name.
 pub type Key = (Arc<str>, Arc<str>);
 
+/// Namespace and name of an object.
+pub fn key(object: &impl Resource) -> Key {
+    let metadata = object.meta();
+    (metadata.namespace.as_deref().unwrap_or_default().into(), metadata.name.as_deref().unwrap_or_default().into())
+}
+
 /// How many objects a list asks for at once. Parsed, they take ten times what is kept of them: a start over thousands
 /// must not need a multiple of the memory that is enough later.
 const PAGE_SIZE: u32 = 100;

@@ -15,7 +15,7 @@ use crate::client::Clients;
 use crate::controller::Request;
 use crate::packed::{Packed, Packer};
 use crate::task::Tasks;
-use crate::watch::{Key, WatchHealth, WatchName, api_resource, follow, watch_config};
+use crate::watch::{Key, WatchHealth, WatchName, api_resource, follow, key, watch_config};
 use crate::watched::{WatchState, WatchedNamespaces};
 
 /// Finds the object that another one concerns.
@@ -239,11 +239,6 @@ impl Follower {
             (self.wake)(request);
         }
     }
-}
-
-fn key(object: &DynamicObject) -> Key {
-    let metadata = &object.metadata;
-    (metadata.namespace.as_deref().unwrap_or_default().into(), metadata.name.as_deref().unwrap_or_default().into())
 }
 
 /// All stores, by kind.

@@ -6,7 +6,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::Resource;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 use operator_model::trim::trim_metadata;
@@ -14,6 +13,7 @@ use operator_model::trim::trim_metadata;
 use super::kind::{CustomResource, trigger};
 use crate::packed::{Packed, Packer};
 pub use crate::watch::Key;
+use crate::watch::key;
 use crate::watched::{WatchState, WatchedNamespaces};
 
 /// An object as far as it is known.
@@ -193,11 +193,6 @@ impl<K: CustomResource> Follower<K> {
         }
         departed
     }
-}
-
-fn key(object: &impl Resource) -> Key {
-    let metadata = object.meta();
-    (metadata.namespace.as_deref().unwrap_or_default().into(), metadata.name.as_deref().unwrap_or_default().into())
 }
 
 #[cfg(test)]

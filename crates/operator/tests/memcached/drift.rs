@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Arena, Place, annotations, server};
+use crate::harness::{Arena, Place, server};
 
 /// A cache with every child that needs no optional kind.
 pub fn everything() -> Value {
@@ -111,7 +111,7 @@ async fn what_others_add_survives() {
     let service = place
         .eventually("service", "sessions", "the new annotation", |s| s["metadata"]["annotations"]["c"] == "d")
         .await;
-    assert_eq!(json!(annotations(&service)), json!({"c": "d", "mesh": "yes"}));
+    assert_eq!(service["metadata"]["annotations"], json!({"c": "d", "mesh": "yes"}));
     assert_eq!(service["metadata"]["labels"]["team"], "x");
     let deployment = place.eventually("deployment", "sessions", "three", |d| d["spec"]["replicas"] == 3).await;
     assert!(restarted(&deployment), "the restart that somebody asked for is not undone");

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Weak};
 
 use kube::api::{Api, Patch, PatchParams};
-use memcached_api::{Memcached, label};
+use memcached_api::Memcached;
 use serde_json::{Value, json};
 use tempfile::TempPath;
 use testbed::namespace::Namespace;
@@ -303,13 +303,6 @@ pub fn without_noise(mut object: Value) -> Value {
         metadata.remove("managedFields");
     }
     object
-}
-
-/// The annotations of a child, but for the hash that each of them carries.
-pub fn annotations(object: &Value) -> BTreeMap<String, Value> {
-    let all = object["metadata"]["annotations"].as_object().into_iter().flatten();
-    let all = all.filter(|(key, _)| *key != label::LAST_APPLIED_HASH);
-    all.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// Whether a write is about the object of that name; a creation does not tell, and three make a new cache.
