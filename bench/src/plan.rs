@@ -26,6 +26,8 @@ pub enum Scenario {
     LeaderKilled,
     /// The operator is stopped and started over converged objects, until it is at rest
     Restart,
+    /// The API server is gone for half a minute over converged objects; from its start until the operator is at rest
+    Outage,
     /// Like create, then five minutes in which nothing should be written
     Idle,
 }
@@ -55,7 +57,7 @@ pub enum Company {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Create,
         Self::CreateOneNamespace,
         Self::CreateSecrets,
@@ -64,6 +66,7 @@ impl Scenario {
         Self::Delete,
         Self::LeaderKilled,
         Self::Restart,
+        Self::Outage,
         Self::Idle,
     ];
 
@@ -78,6 +81,7 @@ impl Scenario {
             Self::Delete => "delete",
             Self::LeaderKilled => "leader-killed",
             Self::Restart => "restart",
+            Self::Outage => "outage",
             Self::Idle => "idle",
         }
     }
@@ -86,8 +90,8 @@ impl Scenario {
     pub const fn subjects(self) -> &'static [Subject] {
         match self {
             Self::LeaderKilled => &[Subject::Ours],
-            // Bare requests have no process that could be restarted or idle.
-            Self::Restart | Self::Idle => &[Subject::Ours, Subject::Peer],
+            // Bare requests have no process that could be restarted, interrupted or idle.
+            Self::Restart | Self::Outage | Self::Idle => &[Subject::Ours, Subject::Peer],
             _ => &[Subject::Ours, Subject::Peer, Subject::Bare],
         }
     }

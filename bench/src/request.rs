@@ -86,7 +86,8 @@ pub struct Answer {
 struct Page<T> {
     #[serde(default)]
     metadata: PageMetadata,
-    items: Vec<T>,
+    /// An empty list of metadata has none at all.
+    items: Option<Vec<T>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -139,7 +140,7 @@ impl Requests {
     /// Whether there is any object below a path; `query` narrows it down.
     pub async fn has_any(&self, path: &str, query: &str) -> Result<bool> {
         let request = Request::get(format!("{path}?limit=1{query}")).header(ACCEPT, METADATA_LIST).body(Vec::new())?;
-        Ok(!self.client.request::<Page<IgnoredAny>>(request).await?.items.is_empty())
+        Ok(!self.client.request::<Page<IgnoredAny>>(request).await?.items.is_none_or(|items| items.is_empty()))
     }
 
     /// The metadata of all objects below a path.
@@ -161,7 +162,7 @@ impl Requests {
             let next = if token.is_empty() { String::new() } else { format!("&continue={token}") };
             let request = Request::get(format!("{path}?limit={PAGE}{next}")).header(ACCEPT, accept).body(Vec::new())?;
             let page: Page<T> = self.client.request(request).await?;
-            objects.extend(page.items);
+            objects.extend(page.items.into_iter().flatten());
             token = page.metadata.token;
             if token.is_empty() {
                 return Ok((objects, page.metadata.resource_version));
@@ -202,7 +203,7 @@ mod tests {
             "items":[{"metadata":{"name":"a","namespace":"b","uid":"c","generation":2,"labels":{}}}]}"#;
         let page: Page<Answer> = serde_json::from_str(text).unwrap();
         assert_eq!((page.metadata.resource_version.as_str(), page.metadata.token.as_str()), ("7", "abc"));
-        assert_eq!(page.items[0].metadata.generation, 2);
+        assert_eq!(page.items.unwrap()[0].metadata.generation, 2);
         let last: Page<Answer> = serde_json::from_str(r#"{"metadata":{},"items":[]}"#).unwrap();
         assert!(last.metadata.token.is_empty());
     }

@@ -2,7 +2,7 @@
 //! Every number has the same meaning for every subject.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::arena::Arena;
 use crate::bare;
@@ -20,6 +20,10 @@ const ALL_KINDS: [Kind; 5] =
     [Kind::Memcached, Kind::Deployment, Kind::Service, Kind::PodDisruptionBudget, Kind::ControllerRevision];
 /// The leader is killed when so many percent of the objects are done.
 const KILLED_AT_PERCENT: usize = 30;
+/// How long the API server is gone.
+const OUTAGE: Duration = Duration::from_secs(30);
+/// After an outage nobody tries again less often than this: who was silent for so long is at rest.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(45);
 
 /// Measures once, on a control plane of its own.
 pub async fn measure(key: Key, settings: &Settings) -> Result<Outcome> {
@@ -55,6 +59,7 @@ async fn perform(session: &mut Session) -> Result<f64> {
         Scenario::Delete => delete(session).await,
         Scenario::LeaderKilled => leader_killed(session).await,
         Scenario::Restart => restart(session).await,
+        Scenario::Outage => outage(session).await,
     }
 }
 
@@ -64,7 +69,8 @@ async fn finish(session: &mut Session, is_converged: bool) -> Result<(Traffic, O
     if is_converged {
         session.settle().await?;
     }
-    let (traffic, cpu_seconds) = (session.traffic()?, session.cpu_seconds());
+    let (mut traffic, cpu_seconds) = (session.traffic()?, session.cpu_seconds());
+    traffic.busiest_second = session.busiest_second()?;
     let idle = if is_converged { session.idle().await? } else { None };
     let figures = session.reading().map(|reading| Figures {
         peak_kib: reading.memory.peak,
@@ -194,5 +200,18 @@ async fn restart(session: &mut Session) -> Result<f64> {
     session.start_subject(1).await?;
     session.until_at_work().await?;
     let last = session.settle().await?;
+    Ok(session.seconds_until(last))
+}
+
+/// The API server goes and comes back over converged objects; from its start until nothing is left to do.
+async fn outage(session: &mut Session) -> Result<f64> {
+    create(session).await?;
+    session.settle().await?;
+    session.arena.cluster.stop_api_server();
+    tokio::time::sleep(OUTAGE).await;
+    session.begin()?;
+    session.arena.cluster.start_api_server().await?;
+    session.until_at_work().await?;
+    let last = session.settle_for(LONGEST_BACKOFF).await?;
     Ok(session.seconds_until(last))
 }

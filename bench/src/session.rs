@@ -1,6 +1,7 @@
 //! One measurement under way: the place, the operator in it, the clock, and what is counted from when.
 //! Scenarios are made of its steps.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -264,13 +265,18 @@ impl Session {
 
     /// Waits until the subject is at rest; when it was last seen at work.
     pub async fn settle(&mut self) -> Result<Instant> {
+        self.settle_for(QUIET).await
+    }
+
+    /// The same, where it may be silent for a while although it has more to do.
+    pub async fn settle_for(&mut self, quiet: Duration) -> Result<Instant> {
         let began = Instant::now();
         if self.processes.is_empty() {
             return Ok(began);
         }
         let mut last = began;
         let (mut mark, mut cpu) = (self.arena.cluster.audit().mark()?, self.cpu_total());
-        while last.elapsed() < QUIET {
+        while last.elapsed() < quiet {
             if began.elapsed() > SETTLE_LIMIT {
                 self.notes.push(format!("still at work {} s after convergence", SETTLE_LIMIT.as_secs()));
                 return Ok(last);
@@ -305,6 +311,18 @@ impl Session {
     /// What the subject asked for since the clock started.
     pub fn traffic(&self) -> Result<Traffic> {
         self.traffic_since(self.start.mark)
+    }
+
+    /// The most requests that it made in one second since the clock started.
+    pub fn busiest_second(&self) -> Result<usize> {
+        let audit = self.arena.cluster.audit();
+        let mut seconds: BTreeMap<String, usize> = BTreeMap::new();
+        for user in self.users() {
+            for (second, count) in audit.count_by_second(&user, self.start.mark)? {
+                *seconds.entry(second).or_default() += count;
+            }
+        }
+        Ok(seconds.into_values().max().unwrap_or_default())
     }
 
     fn traffic_since(&self, mark: Mark) -> Result<Traffic> {

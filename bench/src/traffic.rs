@@ -39,6 +39,9 @@ pub struct Traffic {
     pub lists_and_watches: usize,
     /// What asks for kinds and rights.
     pub discovery: usize,
+    /// The most requests in one second.
+    #[serde(default)]
+    pub busiest_second: usize,
 }
 
 impl Traffic {

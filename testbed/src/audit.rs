@@ -92,6 +92,18 @@ impl AuditLog {
         Ok(counts)
     }
 
+    /// How many requests a user made since `mark` in each second that had any.
+    pub fn count_by_second(&self, user: &str, mark: Mark) -> Result<BTreeMap<String, usize>> {
+        let mut counts = BTreeMap::new();
+        self.read_since(mark, |line| {
+            let arrival = if line.contains(user) { arrival(line, user) } else { None };
+            if let Some(second) = arrival {
+                *counts.entry(second).or_default() += 1;
+            }
+        })?;
+        Ok(counts)
+    }
+
     /// Hands over every line since `mark`, one at a time: a log may be larger than the memory.
     fn read_since(&self, mark: Mark, mut on_line: impl FnMut(&str)) -> Result<()> {
         let mut read = || -> std::io::Result<()> {
@@ -113,6 +125,8 @@ impl AuditLog {
 #[serde(rename_all = "camelCase")]
 struct Event {
     stage: String,
+    #[serde(default)]
+    request_received_timestamp: String,
     verb: String,
     #[serde(rename = "requestURI")]
     uri: String,
@@ -158,6 +172,13 @@ fn parse(line: &str) -> Option<Request> {
     })
 }
 
+/// The second in which a user's request arrived, as in `2026-01-31T12:00:59`.
+fn arrival(line: &str, user: &str) -> Option<String> {
+    let event: Event = serde_json::from_str(line).ok()?;
+    let (second, _) = event.request_received_timestamp.split_once('.')?;
+    (event.stage == "RequestReceived" && event.user.username == user).then(|| second.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -191,6 +212,20 @@ mod tests {
         let counts = log.count_by("op", Mark(0)).unwrap();
         let key = |verb: &str, resource: &str| (verb.to_owned(), resource.to_owned());
         assert_eq!(counts, BTreeMap::from([(key("get", "pods"), 2), (key("patch", "pods/resize"), 1)]));
+    }
+
+    #[test]
+    fn requests_are_counted_by_the_second_of_their_arrival() {
+        let at = |time: &str| format!(r#","requestReceivedTimestamp":"2026-01-31T12:00:{time}Z""#);
+        let (_file, log) = log(&[
+            line("RequestReceived", "op", "get", &at("01.000001")),
+            line("RequestReceived", "op", "list", &at("01.999999")),
+            line("ResponseComplete", "op", "list", &at("01.999999")),
+            line("RequestReceived", "other", "get", &at("01.500000")),
+            line("RequestReceived", "op", "get", &at("03.000000")),
+        ]);
+        let counts = log.count_by_second("op", Mark(0)).unwrap();
+        assert_eq!(counts.into_values().collect::<Vec<_>>(), [2, 1]);
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub const FIGURES: &[Figure] = &[
     Figure { name: "status writes an object", value: |outcome| per_object(outcome, outcome.traffic.status_writes) },
     Figure { name: "Events", value: |outcome| counted(outcome, outcome.traffic.events) },
     Figure { name: "lists and watches", value: |outcome| counted(outcome, outcome.traffic.lists_and_watches) },
+    Figure {
+        name: "requests in the busiest second",
+        // What was measured before it was counted has none.
+        value: |outcome| Some(float(outcome.traffic.busiest_second)).filter(|count| *count > 0.0),
+    },
     Figure { name: "CPU seconds", value: |outcome| process(outcome, |figures| figures.cpu_seconds) },
     Figure { name: "peak memory, MB", value: |outcome| process(outcome, |figures| megabytes(figures.peak_kib)) },
     Figure { name: "settled memory, MB", value: |outcome| process(outcome, |figures| megabytes(figures.settled_kib)) },

@@ -34,3 +34,44 @@ pub const EMBEDDED: [(&str, &str); 17] = [
 pub fn all() -> serde_json::Result<Vec<CustomResourceDefinition>> {
     Ok(vec![memcached::crd::definition()?])
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_field_of_ours_is_described() {
+        let mut missing = Vec::new();
+        for definition in all().unwrap() {
+            let kind = definition.spec.names.kind.clone();
+            let definition = serde_json::to_value(definition).unwrap();
+            for version in definition["spec"]["versions"].as_array().unwrap() {
+                undescribed(&kind, &version["schema"]["openAPIV3Schema"]["properties"]["spec"], &mut missing);
+            }
+        }
+        assert_eq!(missing, [""; 0]);
+    }
+
+    fn undescribed(path: &str, schema: &Value, missing: &mut Vec<String>) {
+        let Some(properties) = schema["properties"].as_object() else { return };
+        for (name, field) in properties {
+            let path = format!("{path}.{name}");
+            if field["description"].as_str().is_none_or(str::is_empty) {
+                missing.push(path.clone());
+            }
+            if EMBEDDED.iter().all(|(embedded, _)| embedded != name) {
+                undescribed(&path, field, missing);
+            }
+        }
+    }
+
+    #[test]
+    fn definitions_are_small_enough_for_last_applied_annotations() {
+        for definition in all().unwrap() {
+            let size = serde_json::to_vec(&definition).unwrap().len();
+            assert!(size < 256 * 1024, "{:?}: {size} bytes", definition.metadata.name);
+        }
+    }
+}

@@ -92,7 +92,6 @@ fn watch_client(config: &Config, metrics: &Metrics) -> kube::Result<Client> {
     connector.set_connect_timeout(config.connect_timeout);
     let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .http2_adaptive_window(true)
         .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
         .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
         .build(connector);
@@ -103,4 +102,23 @@ fn watch_client(config: &Config, metrics: &Metrics) -> kube::Result<Client> {
         .map_err(BoxError::from)
         .service(client);
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).with_layer(&metrics.request_layer()).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_handshake_that_stalls_is_given_up() {
+        // It takes connections and never says a word, as a load balancer without a server behind it may.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://{}", silent.local_addr().unwrap());
+        let mut config = Config::new(url.parse().unwrap());
+        config.connect_timeout = Some(Duration::from_millis(100));
+        let client = Clients::new(config, &Metrics::new("test", &[])).unwrap().watch();
+        let request = http::Request::get("/api").body(Vec::new()).unwrap();
+        let deadline = Duration::from_secs(60);
+        let answer = tokio::time::timeout(deadline, client.request_text(request)).await;
+        assert!(answer.expect("an answer before the deadline").is_err());
+    }
 }

@@ -1,5 +1,7 @@
 //! Events: what people see in `kubectl describe`. Best effort, never in the way of the work.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
@@ -10,10 +12,16 @@ use crate::lease::Leadership;
 /// The API server refuses longer notes, and the Event with them.
 const LONGEST_NOTE: usize = 1024;
 
+/// A recorder remembers every Event for minutes, to count repetitions, and looks through all of them each time: it is
+/// replaced after so many.
+const EVENTS_A_RECORDER: usize = 256;
+
 /// Publishes Events while this process leads.
 #[derive(Clone)]
 pub struct Events {
-    recorder: Recorder,
+    client: Client,
+    reporter: Reporter,
+    recorder: Arc<Mutex<(Recorder, usize)>>,
     leadership: Leadership,
 }
 
@@ -21,7 +29,18 @@ impl Events {
     /// Events of the controller of that name.
     pub fn new(client: Client, controller: &str, leadership: Leadership) -> Self {
         let reporter = Reporter { controller: controller.into(), instance: None };
-        Self { recorder: Recorder::new(client, reporter), leadership }
+        let recorder = Recorder::new(client.clone(), reporter.clone());
+        Self { client, reporter, recorder: Arc::new(Mutex::new((recorder, 0))), leadership }
+    }
+
+    fn recorder(&self) -> Recorder {
+        let mut current = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let (recorder, count) = &mut *current;
+        *count += 1;
+        if *count > EVENTS_A_RECORDER {
+            (*recorder, *count) = (Recorder::new(self.client.clone(), self.reporter.clone()), 1);
+        }
+        recorder.clone()
     }
 
     /// Something went as it should.
@@ -40,7 +59,7 @@ impl Events {
         }
         let note = Some(shorten(note));
         let event = Event { type_, reason: reason.to_owned(), note, action: "Reconcile".into(), secondary: None };
-        match tokio::time::timeout(REQUEST_TIMEOUT, self.recorder.publish(&event, about)).await {
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.recorder().publish(&event, about)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, reason, "failed to publish an Event"),
             Err(_) => tracing::debug!(reason, "failed to publish an Event: no answer"),

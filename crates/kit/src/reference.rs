@@ -74,8 +74,13 @@ pub struct Secrets {
     tasks: Tasks,
     health: WatchHealth,
     watched: Watched,
+    /// The keys that are asked for.
+    keys: Arc<BTreeSet<&'static str>>,
     content: Arc<Mutex<Content>>,
 }
+
+/// Larger Secrets are read each time: everybody may name one, and all of them share our memory.
+const LARGEST_KEPT: usize = 16 << 10;
 
 #[derive(Default)]
 struct Content {
@@ -84,6 +89,8 @@ struct Content {
     references: HashMap<Request, BTreeSet<String>>,
     /// The namespaces that are watched, or all, and how far that is.
     scopes: HashMap<Option<String>, WatchState>,
+    /// Those whose list is coming in: what is read from now on is not older than the list.
+    listing: HashSet<Option<String>>,
 }
 
 #[derive(Default)]
@@ -98,7 +105,7 @@ struct Entry {
 /// What the list that came in last has told of a Secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Listed {
-    /// It has been referred to since.
+    /// It has been referred to since the list began to come in.
     #[default]
     Unasked,
     /// Nothing yet.
@@ -140,6 +147,19 @@ impl Content {
         let scope = self.scopes.get(&None).or_else(|| self.scopes.get(&Some(namespace.to_owned())));
         scope.copied().unwrap_or(WatchState::Starting)
     }
+
+    fn is_listing(&self, namespace: &str) -> bool {
+        self.listing.contains(&None) || self.listing.contains(&Some(namespace.to_owned()))
+    }
+
+    /// A page of a list is here: whatever was referred to before is on this one or a later one, or does not exist.
+    fn begin_pages(&mut self, scope: Option<&str>) {
+        if self.listing.insert(scope.map(ToOwned::to_owned)) {
+            for (_, entry) in self.in_scope(scope).filter(|(_, entry)| entry.listed == Listed::Unasked) {
+                entry.listed = Listed::Missed;
+            }
+        }
+    }
 }
 
 impl Entry {
@@ -159,33 +179,41 @@ impl Entry {
         self.referrers.iter().cloned().collect()
     }
 
-    /// Takes a list's end in: what it has not told of is not there, and what was referred to meanwhile is read again.
+    /// Takes a list's end in: what it has not told of is not there. What was referred to meanwhile and read since is
+    /// known; what was not is read again.
     fn end_list(&mut self) -> Vec<Request> {
         match self.listed {
-            Listed::Told => Vec::new(),
             Listed::Missed => self.observe(Presence::Absent),
-            Listed::Unasked => {
-                self.presence = Presence::Unknown;
-                self.woken()
-            }
+            Listed::Unasked if self.presence == Presence::Unknown => self.woken(),
+            Listed::Told | Listed::Unasked => Vec::new(),
         }
     }
 }
 
 impl Secrets {
-    /// Secrets of these namespaces, of all if there is none; `wake` gets whoever refers to one that changes.
-    pub fn new(clients: Clients, namespaces: &[String], wake: Wake, tasks: Tasks, metrics: Metrics) -> Self {
-        Self::watching(clients, Watched::Namespaces(namespaces.iter().cloned().collect()), wake, tasks, metrics)
+    /// Secrets of these namespaces, of all if there is none, with these keys; `wake` gets whoever refers to one that
+    /// changes.
+    pub fn new(
+        clients: Clients,
+        namespaces: &[String],
+        keys: BTreeSet<&'static str>,
+        wake: Wake,
+        tasks: Tasks,
+        metrics: Metrics,
+    ) -> Self {
+        let watched = Watched::Namespaces(namespaces.iter().cloned().collect());
+        Self { keys: Arc::new(keys), ..Self::watching(clients, watched, wake, tasks, metrics) }
     }
 
-    /// One Secret, for an account that may not watch others.
+    /// One Secret, for an account that may not watch others; of its values none is kept.
     pub fn named(client: Client, name: &str, wake: Wake, tasks: Tasks, metrics: Metrics) -> Self {
         Self::watching(Clients::sharing(client), Watched::Named(name.to_owned()), wake, tasks, metrics)
     }
 
     fn watching(clients: Clients, watched: Watched, wake: Wake, tasks: Tasks, metrics: Metrics) -> Self {
         // What may not be watched is told on the objects that refer to it, and is no matter of readiness.
-        Self { clients, wake, tasks, health: WatchHealth::new(metrics), watched, content: Arc::default() }
+        let (health, keys, content) = (WatchHealth::new(metrics), Arc::default(), Arc::default());
+        Self { clients, wake, tasks, health, watched, keys, content }
     }
 
     /// The object refers to exactly these Secrets of its namespace from now on. What they hold.
@@ -257,11 +285,13 @@ impl Secrets {
     /// tell of a change.
     fn remember(&self, key: &Key, secret: Option<Secret>) -> Option<SecretData> {
         let mut content = self.content();
-        let is_watched = content.state(&key.0) == WatchState::Synced;
+        let is_watched = content.state(&key.0) == WatchState::Synced || content.is_listing(&key.0);
         let version = secret.as_ref().map(|secret| secret.resource_version().unwrap_or_default());
         let data = secret.map(|secret| -> SecretData {
-            secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect()
+            let all = secret.data.unwrap_or_default().into_iter();
+            all.filter(|(key, _)| self.keys.contains(&**key)).map(|(key, value)| (key, value.0)).collect()
         });
+        let size: usize = data.iter().flat_map(BTreeMap::values).map(Vec::len).sum();
         let mut woken = Vec::new();
         if let Some(entry) = content.entries.get_mut(key) {
             let read = version.clone().map_or(Presence::Absent, Presence::Present);
@@ -272,7 +302,7 @@ impl Secrets {
                 if is_watched && entry.presence == Presence::Unknown {
                     entry.presence = read;
                 }
-                entry.data = version.zip(data.clone());
+                entry.data = version.zip(data.clone()).filter(|_| size <= LARGEST_KEPT);
             }
         }
         drop(content);
@@ -315,14 +345,19 @@ impl Secrets {
         let mut content = self.content();
         let woken = match event {
             Event::Init => {
+                content.listing.remove(&scope.map(ToOwned::to_owned));
                 content.in_scope(scope).for_each(|(_, entry)| entry.listed = Listed::Missed);
                 Vec::new()
             }
             Event::InitDone => {
+                content.listing.remove(&scope.map(ToOwned::to_owned));
                 content.scopes.insert(scope.map(ToOwned::to_owned), WatchState::Synced);
                 content.in_scope(scope).flat_map(|(_, entry)| entry.end_list()).collect()
             }
             Event::InitApply(secret) | Event::Apply(secret) => {
+                if content.state(&secret.namespace().unwrap_or_default()) != WatchState::Synced {
+                    content.begin_pages(scope);
+                }
                 let version = secret.resource_version().unwrap_or_default();
                 content.entries.get_mut(&key(&secret)).map_or_else(Vec::new, |entry| {
                     entry.listed = Listed::Told;

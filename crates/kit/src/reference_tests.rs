@@ -29,7 +29,7 @@ fn secrets() -> (Secrets, Arc<Mutex<Vec<String>>>) {
     let (tasks, failures) = crate::task::tasks();
     std::mem::forget(failures);
     let client = Client::new(service, "shop");
-    (Secrets::new(Clients::sharing(client), &[], wake, tasks, Metrics::unregistered()), woken)
+    (Secrets::new(Clients::sharing(client), &[], ["password"].into(), wake, tasks, Metrics::unregistered()), woken)
 }
 
 fn names(names: &[&str]) -> BTreeSet<String> {
@@ -162,10 +162,48 @@ async fn values_are_not_even_asked_for() {
     let (tasks, _failures) = crate::task::tasks();
     let clients = Clients::sharing(Client::new(service, "shop"));
     let namespaces = ["shop".to_owned(), "office".to_owned()];
-    let secrets = Secrets::new(clients, &namespaces, Arc::new(|_| {}), tasks, Metrics::unregistered());
+    let secrets = Secrets::new(clients, &namespaces, BTreeSet::new(), Arc::new(|_| {}), tasks, Metrics::unregistered());
     secrets.track(&request("a"), &names(&["password"]));
     let (list, _send) = server.next_request().await.unwrap();
     assert_eq!(list.uri().path(), "/api/v1/namespaces/shop/secrets", "a namespace is watched when it is needed");
     let accepted = list.headers()[http::header::ACCEPT].to_str().unwrap();
     assert!(accepted.contains("as=PartialObjectMetadataList"), "{accepted}");
+}
+
+fn secret(name: &str, version: &str, data: &[(&str, usize)]) -> Secret {
+    let value = |length: &usize| k8s_openapi::ByteString(vec![b'x'; *length]);
+    let data = data.iter().map(|(key, length)| ((*key).to_owned(), value(length))).collect();
+    let metadata = metadata(name, version).metadata;
+    Secret { metadata, data: Some(data), ..Secret::default() }
+}
+
+#[tokio::test]
+async fn of_a_secret_only_what_is_asked_for_is_kept_and_not_much_of_it() {
+    let (secrets, _) = secrets();
+    secrets.track(&request("a"), &names(&["small", "large"]));
+    let key = |name: &str| -> Key { ("shop".into(), name.into()) };
+    let kept = |name: &str| secrets.content().entries[&key(name)].data.clone().map(|(_, data)| data);
+    let read = secrets.remember(&key("small"), Some(secret("small", "1", &[("password", 9), ("other", 1 << 20)])));
+    assert_eq!(read.unwrap().into_keys().collect::<Vec<_>>(), ["password"]);
+    assert_eq!(kept("small").unwrap().into_values().map(|value| value.len()).sum::<usize>(), 9);
+    let read = secrets.remember(&key("large"), Some(secret("large", "1", &[("password", 1 << 20)])));
+    assert_eq!(read.unwrap()["password"].len(), 1 << 20);
+    assert_eq!(kept("large"), None);
+}
+
+#[tokio::test]
+async fn what_was_read_while_a_list_came_in_is_not_read_again() {
+    let (secrets, woken) = secrets();
+    secrets.track(&request("early"), &names(&["first"]));
+    secrets.handle(None, Event::Init);
+    secrets.handle(None, Event::InitApply(metadata("first", "1")));
+    woken.lock().unwrap().clear();
+    secrets.track(&request("late"), &names(&["second", "third", "none"]));
+    for (name, found) in [("second", true), ("none", false)] {
+        secrets.remember(&("shop".into(), name.into()), found.then(|| secret(name, "2", &[])));
+    }
+    secrets.handle(None, Event::InitDone);
+    assert_eq!(presence(&secrets, "second"), Some(Presence::Present("2".into())));
+    assert_eq!(presence(&secrets, "none"), Some(Presence::Absent));
+    assert_eq!(*woken.lock().unwrap(), ["late"], "for the third, which nobody has read yet");
 }

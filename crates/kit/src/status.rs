@@ -14,7 +14,7 @@ use crate::children::{Applier, status_code};
 use crate::controller::{CustomResource, Error};
 
 /// Numbers that move while pods come up are written this often at most.
-const PACING_INTERVAL: Duration = Duration::from_secs(5);
+const PACING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What became of a status.
 #[derive(Debug, Clone, PartialEq, Eq)]

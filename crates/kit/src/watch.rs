@@ -17,8 +17,9 @@ use crate::backoff::jittered;
 use crate::metrics::Metrics;
 use crate::telemetry::Chain;
 
-/// How long until a kind that the cluster lacks is asked for again.
+/// How long until a kind that the cluster lacks is asked for again, at first and in the end: every namespace asks.
 const MISSING_KIND_INTERVAL: Duration = Duration::from_secs(10);
+const LONGEST_MISSING_KIND_INTERVAL: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -188,20 +189,20 @@ pub async fn follow<K>(
 {
     health.started(&name);
     let mut events = std::pin::pin!(watcher(api, config));
-    let mut pause = FIRST_PAUSE;
+    let (mut pause, mut missing_pause) = (FIRST_PAUSE, MISSING_KIND_INTERVAL);
     let mut turn = Turn::default();
     while let Some(event) = turn.next(&mut events).await {
         match event {
             Ok(event) => {
-                // The beginning of a list says nothing about its end.
-                if matches!(event, Event::Init) {
-                    turn.begin(&health.lists).await;
-                } else {
-                    pause = FIRST_PAUSE;
-                    health.recovered(&name);
-                }
-                if matches!(event, Event::InitDone) {
-                    turn.end();
+                match &event {
+                    // The beginning of a list says nothing about its end.
+                    Event::Init => turn.begin(&health.lists).await,
+                    Event::InitApply(_) => {}
+                    Event::InitDone | Event::Apply(_) | Event::Delete(_) => {
+                        turn.end();
+                        (pause, missing_pause) = (FIRST_PAUSE, MISSING_KIND_INTERVAL);
+                        health.recovered(&name);
+                    }
                 }
                 handle(event);
             }
@@ -209,7 +210,8 @@ pub async fn follow<K>(
                 turn.end();
                 if failed(failure(&error)) {
                     health.recovered(&name);
-                    tokio::time::sleep(jittered(MISSING_KIND_INTERVAL, &name)).await;
+                    tokio::time::sleep(jittered(missing_pause, &name)).await;
+                    missing_pause = (missing_pause * 2).min(LONGEST_MISSING_KIND_INTERVAL);
                     continue;
                 }
                 health.failed(&name, &error);

@@ -150,8 +150,8 @@ impl PodFields {
             match (self.declared.get(path), now.declared.get(path)) {
                 // A default was written into the spec: one of that time, or one of a field that there was not then.
                 (None, Some(value)) => self.defaults.get(path).or_else(|| now.defaults.get(path)) == Some(value),
-                // What was declared is today's default.
-                (Some(then), None) => now.defaults.get(path) == Some(then),
+                // What was declared is today's default, or that of a field which only a newer operator knows.
+                (Some(then), None) => now.defaults.get(path).or_else(|| self.defaults.get(path)) == Some(then),
                 (then, now) => then == now,
             }
         })

@@ -93,4 +93,6 @@ fn a_field_that_is_new_with_its_default_changes_nothing() {
     let filled = PodFields::new([("tone", json!("warm"))], [("tone", json!("warm"))]);
     let other = PodFields::new([("tone", json!("cold"))], [("tone", json!("warm"))]);
     assert!(older.is_same(&silent) && older.is_same(&filled) && !older.is_same(&other));
+    // The older operator put back over what the newer one has kept.
+    assert!(silent.is_same(&older) && filled.is_same(&older) && !other.is_same(&older));
 }

@@ -14,7 +14,7 @@ use operator_kit::telemetry::LogFormat;
 ///
 /// Without a subcommand it runs as the operator, against the cluster that KUBECONFIG names or the one it runs in.
 #[derive(Debug, Parser)]
-#[command(name = "memcached-operator", version, after_help = EXAMPLES)]
+#[command(name = "memcached-operator", version, after_help = EXAMPLES, args_override_self = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,

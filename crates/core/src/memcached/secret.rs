@@ -16,6 +16,9 @@ pub const KEY: &str = "tls.key";
 /// The authority of client certificates.
 pub const AUTHORITY: &str = "ca.crt";
 
+/// All keys that are ever mounted.
+pub const KEYS: [&str; 4] = [PASSWORD_FILE, CERTIFICATE, KEY, AUTHORITY];
+
 /// The values of a Secret, as far as they could be read.
 pub type Data = BTreeMap<String, Vec<u8>>;
 

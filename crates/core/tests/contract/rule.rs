@@ -82,6 +82,24 @@ fn every_rule_of_the_contract_has_an_example_of_each_kind() {
     }
 }
 
+#[test]
+fn every_rule_is_broken_by_an_example() {
+    let answers: Vec<String> = example::all()
+        .iter()
+        .flat_map(|example| by_api_server(&example.object("v1beta1"), example.old_object("v1beta1").as_ref()))
+        .collect();
+    for rule in rule::ALL {
+        // Up to its first number.
+        let words = rule.message.split("%d").find(|part| !part.trim().is_empty()).unwrap();
+        assert!(
+            answers.iter().any(|answer| answer.contains(words)),
+            "nothing breaks {}: {}",
+            rule.path(),
+            rule.message
+        );
+    }
+}
+
 /// Where both look, they find the same.
 fn check_agreement(spec: &Value) -> Result<(), TestCaseError> {
     // Longer ones do not get past the schema.

@@ -58,6 +58,9 @@ pub trait Kind: Send + Sync + 'static {
     /// The kinds of its children: a change of one reconciles the object that controls it.
     const CHILDREN: &'static [ResourceType];
 
+    /// The keys of Secrets that it asks for: of others nothing is kept in memory.
+    const SECRET_KEYS: &'static [&'static str] = &[];
+
     /// The conditions of an object that this version cannot read, for example one of a newer CRD.
     const UNREADABLE: &'static [Unreadable];
 

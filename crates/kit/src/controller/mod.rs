@@ -114,10 +114,7 @@ impl Controllers {
         let client = clients.requests();
         let health = WatchHealth::new(metrics.clone());
         let queue = Arc::new(Queue::default());
-        let wake: Wake = {
-            let queue = Arc::clone(&queue);
-            Arc::new(move |request| queue.add(request))
-        };
+        let wake = wake(Arc::clone(&queue), leadership.clone());
         let Config { manager, predecessors, digest, .. } = config;
         let applier = Applier::new(client.clone(), manager, predecessors, digest, leadership.clone());
         let is_kept: IsKept = {
@@ -134,7 +131,14 @@ impl Controllers {
             .collect();
         let shared = Arc::new(Shared {
             applier,
-            secrets: Secrets::new(clients.clone(), &config.namespaces, wake, tasks.clone(), metrics.clone()),
+            secrets: Secrets::new(
+                clients.clone(),
+                &config.namespaces,
+                routing.secret_keys(),
+                wake,
+                tasks.clone(),
+                metrics.clone(),
+            ),
             events: Events::new(client.clone(), config.manager, leadership.clone()),
             metrics,
             backoff: Backoff::default(),
@@ -153,6 +157,17 @@ impl Controllers {
         tasks.spawn("resync", async move { resync.resync(config.resync).await });
         workers.work(config.concurrency, &shutdown).await;
     }
+}
+
+/// Asks for the object that a change of another one concerns.
+fn wake(queue: Arc<Queue>, leadership: Leadership) -> Wake {
+    Arc::new(move |request| {
+        // Whoever begins to lead reconciles everything. Until then nobody takes from the queue, and what concerns objects
+        // that are gone would stay in it.
+        if leadership.check_in(&request.namespace).is_ok() {
+            queue.add_at(request, Instant::now() + COALESCED);
+        }
+    })
 }
 
 /// Starts the watches of a kind.
@@ -314,6 +329,9 @@ fn is_owner<K: Kind>(api_version: &str, kind: &str) -> bool {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     kind == K::Object::kind(&()) && group == K::Object::group(&())
 }
+
+/// Pods and children change several times in a row, and each time concerns the same object: one reconcile serves them all.
+const COALESCED: Duration = Duration::from_millis(200);
 
 /// All resources of all kinds.
 type Resources = BTreeMap<ResourceType, Vec<(&'static str, RelatedRoute)>>;

@@ -1,5 +1,6 @@
 //! Whom a change of another object concerns: its controller, if that is one of our kinds, or whom its labels name.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
@@ -18,18 +19,25 @@ type IsOwner = fn(&str, &str) -> bool;
 pub struct Routing {
     owners: Vec<(&'static str, IsOwner)>,
     resources: Resources,
+    secret_keys: BTreeSet<&'static str>,
 }
 
 impl Routing {
     /// Adds a kind.
     pub fn add<K: Kind>(&mut self, kind: &K) {
         self.owners.push((K::NAME, is_owner::<K>));
+        self.secret_keys.extend(K::SECRET_KEYS);
         for resource in K::CHILDREN {
             self.resources.entry(*resource).or_default();
         }
         for (resource, route) in kind.related() {
             self.resources.entry(resource).or_default().push((K::NAME, route));
         }
+    }
+
+    /// The keys of Secrets that any of the kinds asks for.
+    pub fn secret_keys(&self) -> BTreeSet<&'static str> {
+        self.secret_keys.clone()
     }
 
     /// Every kind of object that concerns one of ours, and how to find which.

@@ -37,6 +37,8 @@ pub struct ScopeElector {
     /// Of several namespaces, those whose Lease cannot be had, with the reason: gone, terminating, or without the right
     /// to hold a Lease there.
     pub(super) denied: BTreeMap<String, String>,
+    /// Of several namespaces, whose turn it is: where there are many, each is asked for before any is again.
+    pub(super) turn: usize,
     /// Since when Leases are left to another replica of our release that seems to be about to take them.
     pub(super) defers: Option<Instant>,
     /// For an operator of every namespace: everybody else.
@@ -77,6 +79,7 @@ impl ScopeElector {
             config,
             electors,
             denied: BTreeMap::new(),
+            turn: 0,
             defers: None,
             rivals,
             contested: BTreeMap::new(),

@@ -253,3 +253,20 @@ fn a_namespace_that_is_not_to_be_had_is_done_without() {
     pass(40, &mut server, &mut [&mut one]);
     assert!(one.works_in("gone") && one.without().is_empty(), "it is back");
 }
+
+#[test]
+fn the_last_of_many_namespaces_is_renewed_as_the_first_is() {
+    let mut server = Server::default();
+    let names: Vec<String> = (0..100).map(|number| format!("n{number:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut one = Candidate::new(Instant::now(), "one", "first", &names);
+    // Each request takes its time, and all of them together more than the pause between two renewals.
+    for _ in 0..2_000 {
+        if !one.step(&mut server) {
+            one.wait(Duration::from_millis(100));
+        }
+        one.wait(Duration::from_millis(30));
+    }
+    let idle: Vec<&&str> = names.iter().filter(|name| !one.works_in(name)).collect();
+    assert!(idle.is_empty(), "{idle:?}");
+}

@@ -87,9 +87,12 @@ impl ScopeElector {
     pub(super) fn next_of_some(&mut self, now: Instant, wall: Timestamp) -> ScopeStep {
         let defers = self.defers(now);
         let mut pause = self.config.retry_period;
-        for (number, elector) in self.electors.iter_mut().enumerate() {
+        let count = self.electors.len();
+        for number in (0..count).map(|offset| (self.turn + offset) % count) {
+            let Some(elector) = self.electors.get_mut(number) else { continue };
             if defers && elector.leads_until(now).is_none() {
                 if let Some(lease) = elector.give_back(wall) {
+                    self.turn = number + 1;
                     return ScopeStep::GiveBack(number, lease);
                 }
                 let some = elector.pause(now);
@@ -99,7 +102,10 @@ impl ScopeElector {
             }
             match elector.next_if(now, wall, true) {
                 ElectionStep::Sleep(some) => pause = pause.min(some),
-                step => return ScopeStep::Own(number, step),
+                step => {
+                    self.turn = number + 1;
+                    return ScopeStep::Own(number, step);
+                }
             }
         }
         ScopeStep::Sleep(pause)

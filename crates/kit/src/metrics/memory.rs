@@ -28,8 +28,17 @@ impl Default for Memory {
 impl Memory {
     /// What is resident of this process, in bytes.
     pub fn resident(&self) -> Option<u64> {
+        self.status("VmRSS:")
+    }
+
+    /// The most that was resident since the process started, in bytes: what the next start will need again.
+    pub fn peak(&self) -> Option<u64> {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, field: &str) -> Option<u64> {
         let status = self.read("proc/self/status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field))?;
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
     }
 
@@ -45,10 +54,10 @@ impl Memory {
         std::fs::read_to_string(self.root.join(file)).ok()
     }
 
-    /// The part of the limit that is used.
+    /// The part of the limit that was used at most.
     #[allow(clippy::cast_precision_loss, reason = "a part does not need the last bytes")]
     fn usage(&self) -> Option<f64> {
-        Some(self.resident()? as f64 / self.limit()? as f64)
+        Some(self.peak()? as f64 / self.limit()? as f64)
     }
 
     /// Logs a warning when memory comes near its limit; runs for ever.
@@ -57,11 +66,12 @@ impl Memory {
         loop {
             let usage = self.usage().unwrap_or_default();
             if usage >= NEAR && !was_near {
-                let (resident, limit) = (self.resident(), self.limit());
+                let (resident, peak, limit) = (self.resident(), self.peak(), self.limit());
                 tracing::warn!(
                     resident,
+                    peak,
                     limit,
-                    "memory is near its limit: raise the limit of the operator's container before it is killed"
+                    "memory came near its limit: raise the limit of the operator's container before it is killed"
                 );
             }
             was_near = usage >= NEAR;
@@ -108,12 +118,12 @@ mod tests {
 
     #[test]
     fn memory_is_compared_with_the_limit_of_the_container() {
-        let status = ("proc/self/status", "Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  512 kB\n");
+        let status = ("proc/self/status", "Name:\tx\nVmHWM:\t  768 kB\nVmRSS:\t  512 kB\n");
         let (_root, memory) = machine(&[status, ("sys/fs/cgroup/memory.max", "1048576\n")]);
-        assert_eq!((memory.resident(), memory.limit()), (Some(512 << 10), Some(1 << 20)));
-        assert_eq!(memory.usage(), Some(0.5));
+        assert_eq!((memory.resident(), memory.peak()), (Some(512 << 10), Some(768 << 10)));
+        assert_eq!((memory.limit(), memory.usage()), (Some(1 << 20), Some(0.75)));
         let (_root, memory) = machine(&[status, ("sys/fs/cgroup/memory/memory.limit_in_bytes", "2097152")]);
-        assert_eq!(memory.usage(), Some(0.25));
+        assert_eq!(memory.usage(), Some(0.375));
     }
 
     #[test]

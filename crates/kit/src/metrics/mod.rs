@@ -92,6 +92,8 @@ impl Metrics {
         registry.register("webhook_duration_seconds", help, metrics.webhook_durations.clone());
         let bytes = memory::Bytes(Memory::default(), Memory::resident);
         registry.register("memory_bytes", "Resident memory of the process", bytes);
+        let bytes = memory::Bytes(Memory::default(), Memory::peak);
+        registry.register("memory_peak_bytes", "Resident memory of the process at most since it started", bytes);
         let bytes = memory::Bytes(Memory::default(), Memory::limit);
         registry.register("memory_limit_bytes", "Memory that the container may have", bytes);
         drop(registry);

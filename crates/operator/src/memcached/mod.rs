@@ -15,7 +15,7 @@ use memcached_api::memcached::{condition, reason};
 use memcached_core::memcached::build::{Built, RESOURCES, build};
 use memcached_core::memcached::rule::Violation;
 use memcached_core::memcached::status::{RolloutStatus, StatusInput, status};
-use memcached_core::memcached::{PodDefaults, validate_observed};
+use memcached_core::memcached::{PodDefaults, secret, validate_observed};
 use operator_kit::controller::{Context, Error, Kind, Outcome, RelatedRoute, Unreadable};
 use operator_kit::metrics::{GaugeFamily, Metrics};
 use operator_model::problem::{Class, Problem, class_of};
@@ -41,6 +41,7 @@ impl Kind for MemcachedKind {
     type Object = Memcached;
     const NAME: &'static str = "Memcached";
     const CHILDREN: &'static [ResourceType] = RESOURCES;
+    const SECRET_KEYS: &'static [&'static str] = &secret::KEYS;
     const UNREADABLE: &'static [Unreadable] =
         &[(condition::DEGRADED, true, reason::INVALID), (condition::READY, false, reason::NOT_READY)];
 

@@ -20,7 +20,7 @@ pub async fn publish(
     context: &Context<Memcached>,
 ) -> Result<Option<Duration>, Error> {
     let old = cache.status.as_ref();
-    let is_news = old.is_none_or(|old| news(old) != news(new));
+    let is_news = old.is_none_or(|old| is_news(old, new));
     match context.publish_status(cache, old, new, is_news).await? {
         Published::Unchanged => return Ok(None),
         Published::Later(pause) => return Ok(Some(pause)),
@@ -35,11 +35,18 @@ pub async fn publish(
     Ok(None)
 }
 
-/// What people wait for; the rest are numbers on the way there.
-fn news(status: &MemcachedStatus) -> impl PartialEq + use<> {
-    let conditions: Vec<_> =
-        status.conditions.iter().map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone())).collect();
-    (conditions, status.observed_generation, status.server_list.clone(), status.pending_defaults.clone())
+/// What people wait for; the rest is on the way there, and told together with it if it is not far.
+fn is_news(old: &MemcachedStatus, new: &MemcachedStatus) -> bool {
+    let is_transition = |new: &Condition| {
+        let old = old.conditions.iter().find(|old| old.type_ == new.type_);
+        let is_same = old.is_some_and(|old| (&old.status, &old.reason) == (&new.status, &new.reason));
+        // The first server that answers is a step of a rollout, as the second one is.
+        let is_step = new.type_ == condition::AVAILABLE && new.status == "True";
+        !is_same && !is_step
+    };
+    new.conditions.iter().any(is_transition)
+        || old.observed_generation != new.observed_generation
+        || old.pending_defaults != new.pending_defaults
 }
 
 /// An Event when trouble begins, changes its kind, or ends.

@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::drift::everything;
-use crate::harness::{Arena, is_about};
+use crate::harness::{Arena, OPERATOR, is_about};
 
 pub fn shapes() -> Vec<Value> {
     let plain = json!({"replicas": 1});
+    let silent = json!({});
+    let threads = json!({"replicas": 1, "memcached": {"threads": 2}});
     let quantities = json!({
         "replicas": 1,
         "resources": {"requests": {"cpu": "0.1", "memory": "1024Mi"}, "limits": {"memory": "1024Mi"}},
@@ -47,7 +49,7 @@ pub fn shapes() -> Vec<Value> {
             "metricsSources": [{"namespaceSelector": {}}],
         }},
     });
-    vec![plain, quantities, autoscaled, spread, knobs, policy, everything()]
+    vec![plain, silent, threads, quantities, autoscaled, spread, knobs, policy, everything()]
 }
 
 #[tokio::test]
@@ -74,6 +76,14 @@ async fn nothing_is_written_without_need() {
     let mark = arena.cluster.audit().mark().unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(arena.writes_since(mark, place.name()), [""; 0], "while idle");
+    // Only where an autoscaler decides about the count is a fresh one needed.
+    let autoscaled = |name: &str| {
+        names.iter().zip(shapes().into_iter().cycle()).any(|(n, spec)| n == name && spec["autoscaling"].is_object())
+    };
+    let requests = arena.cluster.audit().requests_since(mark).unwrap();
+    let reads = requests.iter().filter(|r| r.user == OPERATOR && r.verb == "get" && r.resource == "deployments");
+    let reads: Vec<_> = reads.filter(|r| !autoscaled(&r.name)).collect();
+    assert!(reads.is_empty(), "while idle: {reads:?}");
     let log = arena.operator.lock().unwrap().as_ref().unwrap().log();
     let resyncs = log.matches("reconciling everything").count();
     assert!(resyncs >= 5, "a resync every five seconds, but only {resyncs}:\n{log}");

@@ -92,11 +92,8 @@ async fn all_secrets_of_a_scope_are_told_of_by_one_watch() {
     place.edit("secret", "creds-7", &json!({"stringData": {"password-file": "u:2"}}));
     place.eventually("deployment", "sessions-7", "another hash", |d| hash(d) != hash(&before)).await;
     // As many connections as there are requests at a time, and a few for watches.
-    let pid = arena.operator.lock().unwrap().as_ref().unwrap().pid();
-    let sockets = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
-    let sockets = sockets.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.starts_with("socket:")));
-    let count = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
-    assert!(sockets.count() <= 24, "{count} files are open");
+    let sockets = arena.operator.lock().unwrap().as_ref().unwrap().sockets();
+    assert!(sockets <= 24, "{sockets} sockets");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use testbed::{User, wait};
 
-use crate::harness::{Arena, DEADLINE, OPERATOR, Operator, is_about, manifest};
+use crate::harness::{Arena, DEADLINE, OPERATOR, Operator, Place, is_about, manifest};
 use crate::program::{eventually, free_port};
 
 /// A replica under a name of its own, so that the audit log tells who wrote.
@@ -147,4 +147,27 @@ async fn a_namespace_without_rights_holds_up_itself_alone() {
     assert!(there.get("deployment", "sessions").is_none());
     there.namespace.kubectl(&["apply", "--filename", &role]).unwrap();
     there.ready("sessions").await;
+}
+
+#[tokio::test]
+async fn twenty_namespaces_share_a_few_connections() {
+    let arena = Arena::without_operator().await;
+    let mut places = Vec::new();
+    let role = manifest("config/rbac/namespaced/role.yaml");
+    for number in 0..20 {
+        let place = arena.namespace(&format!("shared-{number}")).await;
+        place.namespace.kubectl(&["apply", "--filename", &role]).unwrap();
+        places.push(place);
+    }
+    let names: Vec<&str> = places.iter().map(Place::name).collect();
+    arena.start_operator(&["--leader-elect=true", &format!("--watch-namespaces={}", names.join(","))]);
+    for place in &places {
+        place.declare("sessions", json!({"replicas": 0})).await;
+    }
+    for place in &places {
+        place.settled("sessions").await;
+    }
+    // More than two hundred watches, each of which would hold a connection over HTTP/1.1.
+    let sockets = arena.operator.lock().unwrap().as_ref().unwrap().sockets();
+    assert!(sockets <= 32, "{sockets} sockets");
 }

@@ -182,3 +182,15 @@ pub fn prepare_revision(revision: &ControllerRevision) -> Option<Prepared> {
 fn json(object: &impl Serialize) -> Option<Value> {
     serde_json::to_value(object).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_every_child_is_watched() {
+        for child in Child::ALL {
+            assert!(RESOURCES.contains(&child.resource()), "{child:?}");
+        }
+    }
+}

@@ -72,5 +72,6 @@ fn argument_examples() -> Vec<Example> {
     ] {
         all.push(refused(12, arguments(bad), "spec.memcached.extraArgs", "decided by the operator"));
     }
+    all.push(refused(12, arguments(&["-v\n"]), "spec.memcached.extraArgs", "no line break"));
     all
 }

@@ -178,6 +178,12 @@ impl Operator {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// How many sockets it has: connections to the API server, and a few of its runtime.
+    pub fn sockets(&self) -> usize {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().flatten();
+        files.filter(|file| std::fs::read_link(file.path()).is_ok_and(|to| to.starts_with("socket:"))).count()
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }

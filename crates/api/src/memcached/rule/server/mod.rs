@@ -86,8 +86,8 @@ pub const ARGUMENTS: Rule = Rule::invalid(
     SERVER,
     ".extraArgs",
     "!has(self.extraArgs) || !self.extraArgs.join('\\n').matches('{arguments}')",
-    "ports, listeners and what has a field of its own (memory, connections, threads, item size, TLS, passwords) are \
-     decided by the operator: remove the argument, or use the field",
+    "ports, listeners and what has a field of its own are decided by the operator: remove the argument, or use the \
+     field",
 )
 .forbidden();
 
