@@ -2,7 +2,7 @@
 //! A pod as the API server has it takes some 10 kB, of which a status reads a tenth.
 
 use kube_core::DynamicObject;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::resource::{
     CERTIFICATE, HORIZONTAL_POD_AUTOSCALER, NETWORK_POLICY, POD, POD_DISRUPTION_BUDGET, ResourceType, SERVICE,
@@ -38,27 +38,38 @@ pub fn trim_metadata(object: &mut DynamicObject) {
     }
 }
 
-/// A pod is read for what keeps it from being ready.
+/// A pod is read for what keeps it from being ready; of one that is, nothing more is.
 fn trim_pod(pod: &mut DynamicObject) {
     pod.metadata.annotations = None;
     pod.metadata.generate_name = None;
+    pod.metadata.generation = None;
     pod.metadata.labels = None;
     pod.metadata.managed_fields = None;
+    pod.metadata.owner_references = None;
     let status = pod.data.get("status").map(|status| {
+        let conditions = status.get("conditions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        if conditions.iter().any(|condition| is(condition, READY) && condition.get("status") == Some(&"True".into())) {
+            return json!({"conditions": [{"type": READY, "status": "True"}]});
+        }
         let mut kept = Map::new();
-        copy(status, &mut kept, &["phase"]);
-        for (list, fields) in [
-            ("conditions", CONDITION),
-            ("initContainerStatuses", CONTAINER_STATUS),
-            ("containerStatuses", CONTAINER_STATUS),
-        ] {
+        let read = conditions.iter().filter(|condition| is(condition, READY) || is(condition, SCHEDULED));
+        kept.insert("conditions".into(), read.map(|condition| picked(condition, CONDITION)).collect());
+        for list in ["initContainerStatuses", "containerStatuses"] {
             if let Some(items) = status.get(list).and_then(Value::as_array) {
-                kept.insert(list.into(), items.iter().map(|item| picked(item, fields)).collect());
+                kept.insert(list.into(), items.iter().map(|item| picked(item, CONTAINER_STATUS)).collect());
             }
         }
         Value::Object(kept)
     });
     pod.data = Value::Object(status.map(|status| ("status".to_owned(), status)).into_iter().collect());
+}
+
+/// The conditions of a pod that are read.
+const READY: &str = "Ready";
+const SCHEDULED: &str = "PodScheduled";
+
+fn is(condition: &Value, type_: &str) -> bool {
+    condition.get("type").is_some_and(|is| is == type_)
 }
 
 const CONDITION: &[&str] = &["type", "status", "reason", "message", "lastTransitionTime"];
@@ -132,6 +143,30 @@ mod tests {
         let last = container.last_state.as_ref().unwrap().terminated.as_ref().unwrap();
         assert_eq!((last.message.as_deref(), container.restart_count), (Some("failed to listen"), 3));
         assert_eq!(status.conditions.unwrap()[0].reason.as_deref(), Some("ContainersNotReady"));
+    }
+
+    #[test]
+    fn a_pod_that_is_ready_looks_the_same_whatever_else_is_told_of_it() {
+        let pod = |started: &str, address: &str| {
+            let mut pod = object(json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a-1", "ownerReferences": []},
+                "status": {
+                    "phase": "Running", "podIP": address,
+                    "conditions": [
+                        {"type": "Initialized", "status": "True"},
+                        {"type": "Ready", "status": "True", "lastTransitionTime": started},
+                    ],
+                    "containerStatuses": [{
+                        "name": "memcached", "image": "x", "ready": true, "restartCount": 1,
+                        "state": {"running": {"startedAt": started}},
+                    }],
+                },
+            }));
+            trim(POD, &mut pod);
+            pod
+        };
+        assert_eq!(pod("2026-01-01T00:00:00Z", "10.0.0.1"), pod("2026-01-02T00:00:00Z", "10.0.0.2"));
+        assert_eq!(pod("", "").data, json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}));
     }
 
     #[test]

@@ -66,12 +66,24 @@ impl Content {
             }
             before = self.remove(&key).and_then(|entry| entry.request);
         }
+        let (key, request) = self.shared(key, request);
         if let Some(request) = &request {
             self.by_request.entry(request.clone()).or_default().push(key.clone());
         }
         let concerned = before.into_iter().chain(request.clone()).collect();
         self.objects.insert(key, Entry { object, request });
         concerned
+    }
+
+    /// The same names, in memory that is taken already: a cache has several objects of a kind, and all have its namespace.
+    fn shared(&self, (namespace, name): Key, request: Option<Request>) -> (Key, Option<Request>) {
+        let Some(request) = request else { return ((namespace, name), None) };
+        let request = match self.by_request.get_key_value(&request) {
+            Some((known, _)) => known.clone(),
+            None => request,
+        };
+        let either = |shared: &Arc<str>, own: Arc<str>| if **shared == *own { Arc::clone(shared) } else { own };
+        ((either(&request.namespace, namespace), either(&request.name, name)), Some(request))
     }
 
     fn remove(&mut self, key: &Key) -> Option<Entry> {
