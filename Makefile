@@ -124,19 +124,21 @@ fuzz: ## Hostile bytes at the protocol's parser, for minutes; FUZZ_ITERATIONS=..
 # The version before creations by POST: every later one must be able to go back to it.
 PREVIOUS ?= a43276a
 
-campaign: testbed ## Exhaustive runs: a rollback to the version PREVIOUS=<commit> and back, over every shape of cache
+campaign: testbed ## Exhaustive runs: a rollback to the version PREVIOUS=<commit> and back over every shape of cache, a hundred restarts
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
 	@mkdir -p target/previous/source && git archive $(PREVIOUS) | tar --extract --directory target/previous/source
 	$(CARGO) build --locked --quiet --manifest-path target/previous/source/Cargo.toml --target-dir target/previous/target --package memcached-operator --bin memcached-operator
 	PREVIOUS_OPERATOR=$(CURDIR)/target/previous/target/debug/memcached-operator \
 		$(CARGO) test --locked --workspace --test memcached -- --ignored rollback
+	@$(TESTBED) install --for server
+	$(CARGO) test --locked --workspace --test supervisor -- --ignored
 
 test-integration: testbed ## Real etcd, API server, controllers and memcached on loopback: no root
 	@$(TESTBED) install --for control-plane
 	@$(TESTBED) install --for fleet
 	@$(TESTBED) install --for server
-	@testbed/run-tests 2 $(THREADS) --test admin --test admission --test cli --test control_plane --test exporter --test fleet --test greeting --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire
+	@testbed/run-tests 2 $(THREADS) --test admin --test admission --test cli --test control_plane --test exporter --test supervisor --test fleet --test greeting --test install --test lease --test lifecycle --test memcached --test server --test webhook --test wire
 
 test-e2e: root testbed test-image ## Real kubelet and containers in namespaces of their own (root)
 	@$(TESTBED) install --for security

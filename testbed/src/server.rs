@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -20,6 +21,32 @@ use crate::wait;
 const NAME: &str = "memcached";
 /// How long a start may take on a busy machine, in seconds.
 const DEADLINE: u64 = 120;
+
+/// Where a memcached can be run that somebody else starts.
+#[derive(Debug)]
+pub struct Place {
+    program: PathBuf,
+    port: Port,
+}
+
+impl Place {
+    /// A free port of 127.0.0.1, and the program.
+    pub fn new() -> Result<Self> {
+        let store = Store::new(Home::locate()?, Progress::detect());
+        install(&store, &[Set::Server], Check::Quick)?;
+        Ok(Self { program: store.path(&Artifact::server()), port: Port::free(store.home())? })
+    }
+
+    /// Where it is to listen.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port.number).into()
+    }
+
+    /// How it is started; its arguments are missing.
+    pub fn command(&self) -> Result<Command> {
+        server_command(&self.program)
+    }
+}
 
 /// A running memcached.
 #[derive(Debug)]

@@ -20,6 +20,58 @@ pub struct Cli {
 pub enum Command {
     /// Serve memcached's statistics as Prometheus metrics, behind passwords and TLS too
     Exporter(Exporter),
+    /// Run memcached as a child: its memory outlives its restarts, certificates and passwords are taken live
+    Run(Run),
+    /// Copy this program into a directory, for containers whose image does not have it
+    Install(Install),
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  memcached-agent run -- memcached -m 1024 -e /memory/cache
+      memcached, whose items outlive its restarts
+  memcached-agent run --annotations-file /etc/podinfo/annotations -- memcached -m 1024
+      the same in a pod, where memcached.c5c3.io/args, a JSON list, replaces its arguments
+
+memcached is stopped so that it keeps its items, never started in the second in which it
+stopped, and started empty where what it left would make it abort. One that ends by itself
+is started again. Changed certificates and passwords are taken live.
+http://localhost:9151/status tells what is in force, /healthz and /readyz how it is.";
+
+/// Run memcached as a child: its memory outlives its restarts, certificates and passwords are taken live.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct Run {
+    /// Where /metrics is served; without a host at every address, IPv6 and IPv4
+    #[arg(long, default_value = ":9150", value_name = "[HOST]:PORT")]
+    pub listen: Listen,
+    /// Where /status, /healthz and /readyz are served
+    #[arg(long, default_value = ":9151", value_name = "[HOST]:PORT")]
+    pub status_listen: Listen,
+    /// The pod's annotations, as a downward-API volume holds them
+    #[arg(long, value_name = "FILE")]
+    pub annotations_file: Option<PathBuf>,
+    /// Where memcached speaks TLS: the certificate that it shows there is compared with its file
+    #[arg(long, value_name = "HOST:PORT")]
+    pub tls_address: Option<String>,
+    /// How long memcached goes on serving after SIGTERM, until clients know
+    #[arg(long, default_value = "0s", value_parser = maybe_duration)]
+    pub stop_delay: Duration,
+    /// How long memcached may take to stop before it is killed
+    #[arg(long, default_value = "25s", value_parser = duration)]
+    pub stop_timeout: Duration,
+    #[command(flatten)]
+    pub target: Target,
+    /// memcached and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// Copy this program into a directory.
+#[derive(Debug, Clone, Args)]
+pub struct Install {
+    /// Where to
+    pub directory: PathBuf,
 }
 
 const EXAMPLES: &str = "\
@@ -47,6 +99,13 @@ pub struct Exporter {
     /// Where /metrics and /healthz are served; without a host at every address, IPv6 and IPv4
     #[arg(long, alias = "web.listen-address", default_value = ":9150", value_name = "[HOST]:PORT")]
     pub listen: Listen,
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// A memcached, and how to get in.
+#[derive(Debug, Clone, Args)]
+pub struct Target {
     /// The memcached to ask
     #[arg(long, alias = "memcached.address", default_value = "127.0.0.1:11211", value_name = "HOST:PORT")]
     pub memcached: String,
@@ -117,6 +176,10 @@ impl fmt::Display for Listen {
     }
 }
 
+fn maybe_duration(text: &str) -> Result<Duration, String> {
+    if text == "0s" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     let invalid = || format!("{text:?} is no duration: say 500ms or 5s");
     let (number, milliseconds) = match text.strip_suffix("ms") {
@@ -137,9 +200,10 @@ mod tests {
     use super::*;
 
     fn parse(words: &[&str]) -> Result<Exporter, clap::Error> {
-        let Command::Exporter(exporter) =
-            Cli::try_parse_from([&["memcached-agent", "exporter"], words].concat())?.command;
-        Ok(exporter)
+        match Cli::try_parse_from([&["memcached-agent", "exporter"], words].concat())?.command {
+            Command::Exporter(exporter) => Ok(exporter),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -151,13 +215,13 @@ mod tests {
     fn defaults_are_those_of_the_stock_exporter() {
         let exporter = parse(&[]).unwrap();
         assert_eq!(exporter.listen, Listen::Every(9150));
-        assert_eq!(exporter.memcached, "127.0.0.1:11211");
+        assert_eq!(exporter.target.memcached, "127.0.0.1:11211");
     }
 
     #[test]
     fn durations_have_a_unit() {
-        assert_eq!(parse(&["--timeout=250ms"]).unwrap().timeout, Duration::from_millis(250));
-        assert_eq!(parse(&["--timeout=2s"]).unwrap().timeout, Duration::from_secs(2));
+        assert_eq!(parse(&["--timeout=250ms"]).unwrap().target.timeout, Duration::from_millis(250));
+        assert_eq!(parse(&["--timeout=2s"]).unwrap().target.timeout, Duration::from_secs(2));
         for wrong in ["5", "0s", "-1s", "1m", "s", "99999999999s"] {
             assert!(parse(&[&format!("--timeout={wrong}")]).is_err(), "{wrong}");
         }
@@ -175,6 +239,16 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn memcached_has_its_arguments_to_itself() {
+        let words = ["memcached-agent", "run", "--stop-delay=0s", "--", "memcached", "--listen", "-m", "64"];
+        match Cli::try_parse_from(words).unwrap().command {
+            Command::Run(run) => assert_eq!(run.command, ["memcached", "--listen", "-m", "64"]),
+            other => panic!("{other:?}"),
+        }
+        assert!(Cli::try_parse_from(["memcached-agent", "run"]).is_err());
     }
 
     #[test]

@@ -3,6 +3,9 @@
 pub mod args;
 mod chain;
 pub mod exporter;
+mod http;
+pub mod install;
 pub mod log;
+pub mod supervisor;
 
 pub use chain::Chain;

@@ -40,4 +40,4 @@ pub use key::{Key, MetaKey};
 pub use meta::{Meta, MetaReply, MetaStatus};
 pub use metadump::{Item, Metadump};
 pub use stats::{Report, Stats};
-pub use tls::{Identity, Tls};
+pub use tls::{Identity, Tls, first_certificate, shown_certificate};

@@ -1,11 +1,15 @@
 //! TLS towards a server: whom to trust, and what to show.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -77,6 +81,85 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
         return Err(Error::Invalid("there is no certificate in this PEM".into()));
     }
     Ok(all)
+}
+
+/// The first certificate of a file in PEM, as it is sent.
+pub fn first_certificate(pem: &[u8]) -> Result<Vec<u8>> {
+    let first = certificates(pem)?.into_iter().next();
+    first.map(|certificate| certificate.to_vec()).ok_or_else(|| Error::Invalid("there is no certificate".into()))
+}
+
+/// The certificate that whoever listens at `address` shows. It is not believed, and nothing is said to it.
+pub async fn shown_certificate(address: &str) -> Result<Vec<u8>> {
+    let onlooker = Arc::new(Onlooker { provider: rustls::crypto::ring::default_provider(), shown: Mutex::default() });
+    let config = ClientConfig::builder_with_provider(Arc::new(onlooker.provider.clone()))
+        .with_safe_default_protocol_versions()
+        .map_err(Error::Tls)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::clone(&onlooker) as Arc<dyn ServerCertVerifier>)
+        .with_no_client_auth();
+    let look = async {
+        let refused = |source| Error::Connect { address: address.to_owned(), source };
+        let stream = TcpStream::connect(address).await.map_err(refused)?;
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        // One that wants a certificate of ours has shown its own before it refuses us.
+        TlsConnector::from(Arc::new(config)).connect(server_name(host)?, stream).await.map_err(Error::of_stream)
+    };
+    let looked = timeout(LOOK, look).await;
+    let shown = onlooker.shown.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (shown, looked) {
+        (Some(shown), _) => Ok(shown),
+        (None, Ok(Err(error))) => Err(error),
+        (None, _) => Err(Error::Timeout { request: "handshake", deadline: LOOK }),
+    }
+}
+
+/// How long a handshake may take.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Notes what it is shown.
+#[derive(Debug)]
+struct Onlooker {
+    provider: CryptoProvider,
+    shown: Mutex<Option<Vec<u8>>>,
+}
+
+impl ServerCertVerifier for Onlooker {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(end_entity.to_vec());
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 #[cfg(test)]

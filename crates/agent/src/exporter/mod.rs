@@ -1,20 +1,21 @@
 //! memcached's statistics as Prometheus metrics, under the stock exporter's names.
 
 mod catalogue;
-mod family;
+pub(crate) mod family;
 mod reading;
 mod scraper;
-mod server;
 mod source;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Exporter;
-use scraper::Scraper;
-use source::Source;
+use crate::http::{self, Answer, Site};
+pub(crate) use scraper::Scraper;
+pub(crate) use source::Source;
 
 /// Why the exporter could not run.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +46,30 @@ async fn serve(exporter: Exporter) -> Result<(), ExporterError> {
     let address = listener.local_addr().map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(ExporterError::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ExporterError::Start)?;
-    let scraper = Arc::new(Scraper::new(Source::of(&exporter), exporter.timeout));
-    tracing::info!(%address, memcached = exporter.memcached, "serving metrics");
+    let target = &exporter.target;
+    let scraper = Arc::new(Scraper::new(Source::of(target), target.timeout));
+    tracing::info!(%address, memcached = target.memcached, "serving metrics");
     let stop = async move {
         tokio::select! {
             _ = terminate.recv() => tracing::info!("told to stop (SIGTERM)"),
             _ = interrupt.recv() => tracing::info!("told to stop (SIGINT)"),
         }
     };
-    server::serve(listener, scraper, stop).await.map_err(failed)
+    http::serve(listener, scraper, stop).await.map_err(failed)
+}
+
+impl Site for Scraper {
+    const PATHS: &'static str = "/metrics and /healthz";
+
+    fn longest(&self) -> Duration {
+        self.timeout()
+    }
+
+    async fn answer(&self, path: &str) -> Option<Answer> {
+        match path {
+            "/metrics" => Some(Answer::ok(self.scrape().await).of_type(family::CONTENT_TYPE)),
+            "/healthz" => Some(Answer::ok("ok\n")),
+            _ => None,
+        }
+    }
 }

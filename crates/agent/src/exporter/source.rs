@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memcached_wire::{Connection, Credentials, Endpoint, Identity, Limits, Stream, Tls};
 
-use crate::args::Exporter;
+use crate::args::Target;
 
 /// Statistics of any memcached fit many times; nothing else is asked for.
 const LIMITS: Limits = Limits { line: 8 << 10, value: 0, reply: 1 << 20 };
@@ -52,16 +52,16 @@ struct TlsFiles {
 
 impl Source {
     /// As the command line says.
-    pub fn of(exporter: &Exporter) -> Self {
+    pub fn of(target: &Target) -> Self {
         let files = |authorities: &PathBuf| TlsFiles {
             authorities: authorities.clone(),
-            identity: exporter.tls_cert_file.clone().zip(exporter.tls_key_file.clone()),
-            server_name: exporter.tls_server_name.clone(),
+            identity: target.tls_cert_file.clone().zip(target.tls_key_file.clone()),
+            server_name: target.tls_server_name.clone(),
         };
         Self {
-            endpoint: Endpoint::new(&exporter.memcached).with_limits(LIMITS).with_deadline(exporter.timeout),
-            credentials: exporter.credentials_file.clone(),
-            tls: exporter.tls_ca_file.as_ref().map(files),
+            endpoint: Endpoint::new(&target.memcached).with_limits(LIMITS).with_deadline(target.timeout),
+            credentials: target.credentials_file.clone(),
+            tls: target.tls_ca_file.as_ref().map(files),
         }
     }
 

@@ -1,0 +1,114 @@
+//! What the operator asks for, through annotations of the pod. An order that makes no sense changes nothing, and is told.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use super::annotation;
+use super::file::Fingerprint;
+
+/// memcached's arguments, as a JSON list of words: they win over those of the container.
+pub const ARGS: &str = "memcached.c5c3.io/args";
+/// Another value restarts memcached in place.
+pub const RESTART: &str = "memcached.c5c3.io/restart";
+
+/// More arguments than any command line has.
+const MOST_ARGUMENTS: usize = 256;
+
+/// What is asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// memcached's arguments; none leaves those of the container in force.
+    pub args: Option<Vec<String>>,
+    /// The token of the restart that was last asked for.
+    pub restart: Option<String>,
+    /// What makes no sense.
+    pub error: Option<String>,
+}
+
+impl Orders {
+    /// The orders among annotations.
+    pub fn of(annotations: &BTreeMap<String, String>) -> Self {
+        let restart = annotations.get(RESTART).cloned();
+        match annotations.get(ARGS).map(|text| arguments(text)).transpose() {
+            Ok(args) => Self { args, restart, error: None },
+            Err(why) => Self { args: None, restart, error: Some(format!("annotation {ARGS}: {why}")) },
+        }
+    }
+}
+
+fn arguments(text: &str) -> Result<Vec<String>, String> {
+    let words: Vec<String> = serde_json::from_str(text).map_err(|error| format!("no JSON list of words: {error}"))?;
+    if words.len() > MOST_ARGUMENTS {
+        return Err(format!("{} arguments are more than {MOST_ARGUMENTS}", words.len()));
+    }
+    if words.iter().any(|word| word.contains('\0')) {
+        return Err("an argument has a zero byte in it".into());
+    }
+    Ok(words)
+}
+
+/// The file with the pod's annotations.
+#[derive(Debug)]
+pub struct OrderFile {
+    path: Option<PathBuf>,
+    seen: Option<Fingerprint>,
+}
+
+impl OrderFile {
+    /// The file at `path`; without one nothing is ever asked for.
+    pub fn new(path: Option<PathBuf>) -> Self {
+        Self { path, seen: None }
+    }
+
+    /// The orders, if the file has changed since it was last looked at.
+    pub fn poll(&mut self) -> Option<Orders> {
+        let path = self.path.as_ref()?;
+        let now = Fingerprint::of(path);
+        if now == self.seen {
+            return None;
+        }
+        // What is being written is read again when it is whole.
+        let text = fs::read_to_string(path).ok()?;
+        self.seen = now;
+        Some(Orders::of(&annotation::parse(&text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn orders(args: &str) -> Orders {
+        Orders::of(&[(ARGS.to_owned(), args.to_owned())].into())
+    }
+
+    #[test]
+    fn arguments_are_a_list_of_words() {
+        assert_eq!(orders(r#"["-m","64"]"#).args, Some(vec!["-m".to_owned(), "64".to_owned()]));
+        assert_eq!(Orders::of(&BTreeMap::new()), Orders::default());
+    }
+
+    #[test]
+    fn garbage_is_told_and_orders_nothing() {
+        let many = format!("[{}\"x\"]", "\"x\",".repeat(300));
+        for bad in ["", "-m 64", "{}", "[1]", "[\"a\\u0000\"]", "[[\"-m\"]]", &many] {
+            let orders = orders(bad);
+            assert_eq!(orders.args, None, "{bad}");
+            assert!(orders.error.unwrap().starts_with("annotation memcached.c5c3.io/args: "), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_when_it_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("annotations");
+        let mut file = OrderFile::new(Some(path.clone()));
+        assert_eq!(file.poll(), None, "not there yet");
+        fs::write(&path, "memcached.c5c3.io/restart=\"1\"").unwrap();
+        assert_eq!(file.poll().unwrap().restart.as_deref(), Some("1"));
+        assert_eq!(file.poll(), None);
+        fs::write(&path, "memcached.c5c3.io/restart=\"22\"").unwrap();
+        assert_eq!(file.poll().unwrap().restart.as_deref(), Some("22"));
+    }
+}

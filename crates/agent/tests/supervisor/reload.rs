@@ -1,0 +1,100 @@
+//! Passwords and certificates are taken live: nothing restarts, open connections stay, and what is told is what a client
+//! sees.
+
+use std::fs;
+
+use memcached_wire::shown_certificate;
+use testbed::pki::Pki;
+
+use super::harness::{Agent, Pod, fill, found, text};
+
+#[tokio::test]
+async fn passwords_are_taken_live_and_the_old_ones_refused() {
+    let pod = Pod::new();
+    pod.swap("passwords", b"ann:old\n");
+    let file = pod.text("passwords");
+    let credentials = format!("--credentials-file={file}");
+    let agent = pod.start(&[&credentials], &pod.warm(&["-Y", &file]));
+    assert_eq!(agent.ready(0).await["credentials"]["inForce"], true);
+    let mut open = pod.login("ann", "old").await.unwrap();
+    fill(&mut open, 10).await;
+    pod.swap("passwords", b"ann:new\nbob:other\n");
+    let status = agent.eventually("the new ones", |status| status["credentials"]["reloads"] == 1).await;
+    assert_eq!((&status["credentials"]["inForce"], &status["memcached"]["restarts"]), (&true.into(), &0.into()));
+    assert_eq!(found(&mut open, 10).await, 10, "whoever is in stays in");
+    for (user, password) in [("ann", "new"), ("bob", "other")] {
+        assert!(pod.login(user, password).await.is_ok(), "{user}");
+    }
+    assert!(pod.login("ann", "old").await.is_err());
+
+    // What cannot be used changes nothing, and is told.
+    pod.swap("passwords", b"no colon\n");
+    let status = agent.eventually("the failure", |status| status["credentials"]["failures"] == 1).await;
+    assert!(status["credentials"]["error"].as_str().unwrap().contains("no colon"), "{status:#}");
+    assert!(pod.login("ann", "new").await.is_ok());
+    let metrics = agent.metrics().await;
+    for line in [
+        "memcached_agent_reloads_total{outcome=\"taken\",what=\"credentials\"} 1",
+        "memcached_agent_reloads_total{outcome=\"refused\",what=\"credentials\"} 1",
+        "memcached_agent_in_force{what=\"credentials\"} 0",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in {metrics}");
+    }
+    let log = agent.log();
+    assert!(!log.contains("other") && !log.contains("ann:"), "passwords are not for logs: {log}");
+}
+
+struct Certificates {
+    pki: Pki,
+}
+
+impl Certificates {
+    /// Another certificate in the pod's files.
+    fn issue(&self, pod: &Pod, name: &str) -> Vec<u8> {
+        let (chain, key) = self.pki.server(name, &["cache.test"], &[]).unwrap();
+        pod.swap("tls.key", &fs::read(key).unwrap());
+        let chain = fs::read(chain).unwrap();
+        pod.swap("tls.crt", &chain);
+        memcached_wire::first_certificate(&chain).unwrap()
+    }
+}
+
+async fn tls(pod: &Pod, options: &[&str], more: &[&str]) -> Agent {
+    let chain = format!("ssl_chain_cert={}", pod.text("tls.crt"));
+    let key = format!("ssl_key={}", pod.text("tls.key"));
+    let agent = pod.start(options, &pod.warm(&[&["-Z", "-o", &chain, "-o", &key], more].concat()));
+    agent.ready(0).await;
+    agent
+}
+
+#[tokio::test]
+async fn certificates_are_taken_live_and_bad_ones_leave_the_old_in_force() {
+    let pod = Pod::new();
+    let certificates = Certificates { pki: Pki::create(pod.path("pki")).unwrap() };
+    let address = pod.address().to_string();
+    let first = certificates.issue(&pod, "first");
+    let ca = certificates.pki.ca();
+    let tls_address = format!("--tls-address={address}");
+    let options = [tls_address.as_str(), "--tls", "--tls-ca-file", text(&ca), "--tls-server-name", "cache.test"];
+    let agent = tls(&pod, &options, &[]).await;
+    assert_eq!(shown_certificate(&address).await.unwrap(), first);
+    let before = agent.eventually("the serial", |status| status["certificates"]["serial"].is_string()).await;
+
+    let second = certificates.issue(&pod, "second");
+    let status = agent
+        .eventually("the new one", |status| {
+            status["certificates"]["inForce"] == true
+                && status["certificates"]["serial"] != before["certificates"]["serial"]
+        })
+        .await;
+    assert_eq!(shown_certificate(&address).await.unwrap(), second);
+    assert_eq!(status["memcached"]["restarts"], 0);
+    assert!(status["certificates"]["notAfter"].as_i64().unwrap() > 1_700_000_000);
+
+    pod.swap("tls.crt", b"no certificate");
+    let bad = agent.eventually("the failure", |status| status["certificates"]["inForce"] == false).await;
+    assert!(bad["certificates"]["error"].as_str().unwrap().contains("tls.crt"), "{bad:#}");
+    assert_eq!(shown_certificate(&address).await.unwrap(), second, "the old one is shown");
+    certificates.issue(&pod, "third");
+    agent.eventually("the third", |status| status["certificates"]["inForce"] == true).await;
+}
