@@ -22,6 +22,8 @@ use tokio::time::{sleep, timeout};
 const CONNECTIONS: usize = 128;
 /// How long a request may take to arrive.
 const HEADER: Duration = Duration::from_secs(3);
+/// How long a request may be: all connections together must not take the container's memory, which is the cache's.
+const BUFFER: usize = 16 << 10;
 /// How long a connection may take besides the answer: whoever is slower does not want one.
 const LIFETIME: Duration = Duration::from_secs(10);
 /// How long answers that are under way at the end may still take.
@@ -117,6 +119,7 @@ async fn converse<S: Site>(stream: TcpStream, site: Arc<S>) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER)
+        .max_buf_size(BUFFER)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
     if let Ok(Err(error)) = timeout(lifetime, connection).await {

@@ -21,6 +21,9 @@ pub fn run(directory: &Path) -> Result<(), InstallError> {
     let path = directory.join(NAME);
     let copy = || -> io::Result<()> {
         let part = directory.join(format!(".{NAME}"));
+        // One that was interrupted cannot be written over.
+        fs::remove_file(&part)
+            .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
         fs::copy(std::env::current_exe()?, &part)?;
         fs::set_permissions(&part, fs::Permissions::from_mode(0o555))?;
         fs::rename(&part, &path)

@@ -49,6 +49,17 @@ impl Credentials {
         Self::new(user, password)
     }
 
+    /// Every user of a password file, as memcached reads it: each line is `user:password`.
+    pub fn all_of(file: &str) -> Result<Vec<Self>> {
+        let line = |line: &str| {
+            let pair = line.split_once(':').filter(|(user, password)| !user.is_empty() && !password.is_empty());
+            let (user, password) =
+                pair.ok_or_else(|| Error::Invalid("a line of the password file is not user:password".into()))?;
+            Self::new(user, password)
+        };
+        file.lines().map(line).collect()
+    }
+
     /// The name.
     pub fn user(&self) -> &str {
         &self.user
@@ -74,6 +85,14 @@ mod tests {
     fn the_first_user_of_a_file_is_taken() {
         let credentials = Credentials::first_of("\nann:a:b c\r\nbob:x\n").unwrap();
         assert_eq!(credentials.token(), b"ann a:b c");
+    }
+
+    #[test]
+    fn every_line_is_a_user() {
+        assert_eq!(Credentials::all_of("ann:1\nbob:2\n").unwrap().len(), 2);
+        for file in ["ann:1\n\nbob:2\n", "ann\n", ":x\n", "ann:\n"] {
+            assert!(Credentials::all_of(file).is_err(), "{file:?}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::args::Exporter;
 use crate::http::{self, Answer, Site};
 pub(crate) use scraper::Scraper;
-pub(crate) use source::Source;
+pub(crate) use source::{Source, SourceError};
 
 /// Why the exporter could not run.
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use memcached_wire::{Connection, Credentials, Endpoint, Identity, Limits, Stream, Tls};
 
@@ -35,12 +36,33 @@ pub enum SourceError {
     Connect(#[from] memcached_wire::Error),
 }
 
+impl SourceError {
+    /// Whether somebody has answered, if only to send us away: whoever hangs does not.
+    pub fn is_sign_of_life(&self) -> bool {
+        use memcached_wire::Error;
+        match self {
+            // That is our own trouble, and tells nothing about memcached.
+            Self::File { .. } | Self::Content { .. } => true,
+            Self::Connect(error) => !matches!(error, Error::Connect { .. } | Error::Timeout { .. }),
+        }
+    }
+
+    /// Whether memcached is up, and we are not let in.
+    pub fn is_refusal(&self) -> bool {
+        use memcached_wire::Error;
+        let Self::Connect(error) = self else { return false };
+        matches!(error, Error::LoginRefused | Error::LoginRequired | Error::Tls(_))
+    }
+}
+
 /// A memcached, and the files that it takes to get in.
 #[derive(Debug)]
 pub struct Source {
     endpoint: Endpoint,
     credentials: Option<PathBuf>,
     tls: Option<TlsFiles>,
+    /// What it took to get in last.
+    proven: Mutex<Option<Endpoint>>,
 }
 
 #[derive(Debug)]
@@ -62,21 +84,47 @@ impl Source {
             endpoint: Endpoint::new(&target.memcached).with_limits(LIMITS).with_deadline(target.timeout),
             credentials: target.credentials_file.clone(),
             tls: target.tls_ca_file.as_ref().map(files),
+            proven: Mutex::default(),
         }
     }
 
     /// A new connection, with what the files say now.
     pub async fn connect(&self) -> Result<Connection<Stream>, SourceError> {
-        let mut endpoint = self.endpoint.clone();
+        let mut endpoint = self.secured()?;
         if let Some(path) = &self.credentials {
             let text = String::from_utf8_lossy(&read(path)?).into_owned();
             let content = |source| SourceError::Content { path: path.clone(), source };
             endpoint = endpoint.with_credentials(Credentials::first_of(&text).map_err(content)?);
         }
-        if let Some(files) = &self.tls {
-            endpoint = endpoint.with_tls(files.load()?);
+        let connection = endpoint.connect().await?;
+        *self.proven.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint);
+        Ok(connection)
+    }
+
+    /// The same; where the files are not what memcached has read, with those that it has let us in with before.
+    pub async fn connect_anyhow(&self) -> Result<Connection<Stream>, SourceError> {
+        let error = match self.connect().await {
+            Err(error) if error.is_sign_of_life() => error,
+            outcome => return outcome,
+        };
+        let proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match proven {
+            Some(endpoint) => endpoint.connect().await.map_err(|_| error),
+            None => Err(error),
         }
-        Ok(endpoint.connect().await?)
+    }
+
+    /// A new connection of somebody else.
+    pub async fn connect_as(&self, credentials: Credentials) -> Result<Connection<Stream>, SourceError> {
+        Ok(self.secured()?.with_credentials(credentials).connect().await?)
+    }
+
+    fn secured(&self) -> Result<Endpoint, SourceError> {
+        let endpoint = self.endpoint.clone();
+        Ok(match &self.tls {
+            Some(files) => endpoint.with_tls(files.load()?),
+            None => endpoint,
+        })
     }
 
     /// Where it is.

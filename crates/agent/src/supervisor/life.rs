@@ -1,27 +1,25 @@
 //! memcached's lives, one after the other: started, asked whether it is well, stopped so that it keeps its memory.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use memcached_wire::Report;
-use rustix::process::Signal as Kill;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use rustix::process::Signal;
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 use super::argument::memory_file;
 use super::child::{Child, Exit};
 use super::memory_file::{Kept, MemoryFile, pause};
 use super::order::{OrderFile, Orders};
 use super::reload::Reloader;
-use super::state::{Phase, Start, State};
+use super::signal::Signals;
+use super::state::{Phase, State};
 use crate::exporter::Source;
 
 /// How often files and memcached are looked at.
 const TICK: Duration = Duration::from_millis(250);
 /// One that answers is asked every so many ticks.
 const TICKS_BETWEEN_QUESTIONS: u32 = 20;
-/// Shorter than anybody waits for the agent.
-const QUESTION: Duration = Duration::from_secs(2);
 /// One that ended by itself comes back after this, and after longer each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -36,7 +34,7 @@ pub struct Settings {
     /// Its arguments, unless an order says otherwise.
     pub arguments: Vec<String>,
     /// How to reach it.
-    pub source: Source,
+    pub source: Arc<Source>,
     /// How long it goes on serving when the pod is to end, until clients know.
     pub stop_delay: Duration,
     /// How long it may take to stop.
@@ -55,35 +53,41 @@ enum End {
 }
 
 /// A life that has begun.
-struct Life {
-    child: Child,
-    memory: Option<MemoryFile>,
-    kept: Kept,
-    began: Instant,
-    is_ready: bool,
+pub(super) struct Life {
+    pub(super) child: Child,
+    pub(super) memory: Option<MemoryFile>,
+    pub(super) kept: Kept,
+    pub(super) began: Instant,
+    pub(super) is_ready: bool,
+    /// It is up, if only to send us away: it takes signals as it should.
+    pub(super) is_up: bool,
+    pub(super) ticks: u32,
+    /// Why it was not ready when it was last asked.
+    pub(super) trouble: Option<String>,
 }
 
 /// Keeps memcached running until the pod ends.
 pub struct Supervisor<'a> {
-    settings: &'a Settings,
-    state: &'a State,
-    order_file: OrderFile,
-    orders: Orders,
+    pub(super) settings: &'a Settings,
+    pub(super) state: &'a State,
+    pub(super) order_file: OrderFile,
+    pub(super) orders: Orders,
     /// Arguments with which memcached did not start: they are not tried again.
-    refused: Option<Vec<String>>,
+    pub(super) refused: Option<Vec<String>>,
     /// Arguments with which it did.
-    proven: Option<Vec<String>>,
-    is_started: bool,
-    reloader: Reloader,
-    terminate: Signal,
-    interrupt: Signal,
-    children: Signal,
+    pub(super) proven: Option<Vec<String>>,
+    pub(super) is_started: bool,
+    /// The memory of the last life; another life makes it worthless.
+    pub(super) memory: Option<MemoryFile>,
+    /// Memory was given up because memcached aborted on it; once is enough to know whether that helps.
+    pub(super) has_discarded: bool,
+    pub(super) reloader: Reloader,
 }
 
 impl<'a> Supervisor<'a> {
     /// Nothing is started yet.
-    pub fn new(settings: &'a Settings, state: &'a State, orders: OrderFile, reloader: Reloader) -> io::Result<Self> {
-        Ok(Self {
+    pub fn new(settings: &'a Settings, state: &'a State, orders: OrderFile, reloader: Reloader) -> Self {
+        Self {
             settings,
             state,
             order_file: orders,
@@ -91,56 +95,70 @@ impl<'a> Supervisor<'a> {
             refused: None,
             proven: None,
             is_started: false,
+            memory: memory_file(&settings.arguments).map(|path| MemoryFile::new(&path)),
+            has_discarded: false,
             reloader,
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            children: signal(SignalKind::child())?,
-        })
+        }
     }
 
     /// Runs until the pod is to end, or memcached will not run; the code to end with.
-    pub async fn run(mut self) -> io::Result<u8> {
+    pub async fn run(mut self, signals: &mut Signals) -> io::Result<u8> {
         self.take_orders();
-        let (mut was_ready, mut failures) = (false, 0);
+        let mut failures = 0;
         loop {
-            let mut life = self.begin().await?;
-            let end = self.live(&mut life).await;
-            was_ready |= life.is_ready;
-            if life.is_ready {
-                self.proven = Some(self.state.status().memcached.args);
+            if let Some(code) = self.live_once(signals, &mut failures).await? {
+                return Ok(code);
             }
-            if life.began.elapsed() > WELL {
-                failures = 0;
-            }
-            match end {
-                End::Stop => {
-                    self.delay_stop().await;
-                    let exit = self.stop(&life).await;
-                    tracing::info!(%exit, "memcached has stopped");
-                    return Ok(0);
-                }
-                End::Ordered => {
-                    let exit = self.stop(&life).await;
-                    tracing::info!(%exit, "memcached has stopped, and is started again");
-                }
-                End::Exited(exit) => {
-                    self.ended(exit);
-                    if !life.is_ready && self.falls_back(&life, exit) {
-                        continue;
-                    }
-                    if !was_ready {
-                        tracing::error!(%exit, "memcached does not start");
-                        return Ok(exit.code().max(1));
-                    }
-                    failures += 1;
-                    tracing::warn!(%exit, failures, "memcached has ended by itself, and is started again");
-                    if self.is_stopped_within(backoff(failures)).await {
-                        return Ok(0);
-                    }
-                }
-            }
-            self.state.update(|status| status.memcached.restarts += 1);
         }
+    }
+
+    /// One life of memcached; the code to end with, if that was the last.
+    async fn live_once(&mut self, signals: &mut Signals, failures: &mut u32) -> io::Result<Option<u8>> {
+        let arguments = self.arguments();
+        let memory = memory_file(&arguments).map(|path| MemoryFile::new(&path));
+        let kept = memory.as_ref().map_or(Kept::Nothing, MemoryFile::inspect);
+        if let Some(pause) = pause(kept, SystemTime::now())
+            && signals.stop_within(pause).await
+        {
+            return Ok(Some(0));
+        }
+        let mut life = match self.begin(arguments, memory, kept) {
+            Ok(life) => life,
+            // Arguments that the system does not take, or a moment without room for a process.
+            Err(error) if self.proven.is_some() => {
+                tracing::error!(%error, "failed to start memcached");
+                self.refuse_order(&error.to_string());
+                return Ok(pause_after(signals, failures).await);
+            }
+            Err(error) => return Err(error),
+        };
+        let end = self.live(signals, &mut life).await;
+        if life.began.elapsed() > WELL {
+            *failures = 0;
+        }
+        match end {
+            End::Stop => {
+                self.stop_with_delay(signals, &life).await;
+                return Ok(Some(0));
+            }
+            End::Ordered => self.stop(signals, &life).await,
+            End::Exited(exit) => {
+                self.ended(exit);
+                if !life.is_ready && self.falls_back(&life, exit) {
+                    return Ok(None);
+                }
+                if self.proven.is_none() {
+                    tracing::error!(%exit, "memcached does not start");
+                    return Ok(Some(exit.code().max(1)));
+                }
+                tracing::warn!(%exit, failures, "memcached has ended by itself, and is started again");
+                if let Some(code) = pause_after(signals, failures).await {
+                    return Ok(Some(code));
+                }
+            }
+        }
+        self.state.update(|status| status.memcached.restarts += 1);
+        Ok(None)
     }
 
     /// The arguments of the next life.
@@ -154,87 +172,54 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    async fn begin(&mut self) -> io::Result<Life> {
-        let arguments = self.arguments();
-        let memory = memory_file(&arguments).map(|path| MemoryFile::new(&path));
-        let kept = memory.as_ref().map_or(Kept::Nothing, MemoryFile::inspect);
-        if let Some(pause) = pause(kept, SystemTime::now()) {
-            sleep(pause).await;
-        }
-        self.reloader.starting(&arguments);
+    fn begin(&mut self, arguments: Vec<String>, memory: Option<MemoryFile>, kept: Kept) -> io::Result<Life> {
+        self.reloader.starting(&arguments, self.state);
+        self.is_started = true;
         let child = Child::spawn(&self.settings.program, &arguments)?;
         tracing::info!(pid = child.pid(), has_memory = kept != Kept::Nothing, "memcached starts");
         self.state.starting();
-        self.is_started = true;
-        let is_ordered = self.orders.args.as_ref() == Some(&arguments);
-        let restart = self.orders.restart.clone();
         self.state.update(|status| {
             status.memcached.phase = Phase::Starting;
             status.memcached.args = arguments;
             status.memcached.start = None;
-            status.orders.args_in_force = is_ordered;
-            status.orders.restart = restart;
+            status.orders.args_in_force = false;
         });
-        Ok(Life { child, memory, kept, began: Instant::now(), is_ready: false })
+        let began = Instant::now();
+        Ok(Life { child, memory, kept, began, is_ready: false, is_up: false, ticks: 0, trouble: None })
     }
 
     /// Looks after memcached until this life is over.
-    async fn live(&mut self, life: &mut Life) -> End {
+    async fn live(&mut self, signals: &mut Signals, life: &mut Life) -> End {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut ticks: u32 = 0;
         loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return End::Stop,
-                _ = self.interrupt.recv() => return End::Stop,
-                _ = self.children.recv() => {}
-                _ = tick.tick() => {
-                    ticks = ticks.wrapping_add(1);
-                    if !life.is_ready || ticks.is_multiple_of(TICKS_BETWEEN_QUESTIONS) {
-                        self.ask(life).await;
-                    }
-                    if life.is_ready {
-                        self.reloader.poll(&life.child, &self.settings.source, self.state).await;
-                    }
-                    if self.take_orders() {
-                        return End::Ordered;
-                    }
-                }
-            }
+            // Whatever is under way, one who is to stop does so at once: the kubelet counts the seconds.
+            let is_ordered = tokio::select! {
+                biased;
+                () = signals.stop() => return End::Stop,
+                is_ordered = self.look_after(&mut tick, life) => is_ordered,
+            };
             if let Some(exit) = life.child.reap() {
                 return End::Exited(exit);
+            }
+            if is_ordered {
+                return End::Ordered;
             }
         }
     }
 
-    /// Asks memcached how it is.
-    async fn ask(&self, life: &mut Life) {
-        let question = async {
-            let mut connection = self.settings.source.connect().await.ok()?;
-            let version = connection.version().await.ok()?;
-            let first = if life.is_ready { None } else { Some(connection.stats(Report::General).await.ok()?) };
-            Some((version, first))
-        };
-        let Ok(Some((version, first))) = timeout(QUESTION, question).await else { return };
-        self.state.answered();
-        let Some(stats) = first else { return };
-        let number = |name: &str| stats.get(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or_default();
-        let (uptime, items) = (number("uptime"), number("curr_items"));
-        let is_warm = match life.kept {
-            Kept::Memory(left) => left.is_taken_up(SystemTime::now(), life.began.elapsed(), uptime, items),
-            Kept::Nothing => false,
-        };
-        let (start, items) = if is_warm { (Start::Warm, items) } else { (Start::Cold, 0) };
-        tracing::info!(version, ?start, items, "memcached answers");
-        life.is_ready = true;
-        self.state.update(|status| {
-            let memcached = &mut status.memcached;
-            (memcached.phase, memcached.version) = (Phase::Ready, Some(version));
-            (memcached.start, memcached.items_recovered) = (Some(start), items);
-            memcached.warm_starts += u64::from(is_warm);
-            memcached.cold_starts += u64::from(!is_warm);
-        });
-        self.reloader.started(self.state).await;
+    /// What is done a few times a second; whether memcached has to be started anew.
+    async fn look_after(&mut self, tick: &mut Interval, life: &mut Life) -> bool {
+        tick.tick().await;
+        life.ticks = life.ticks.wrapping_add(1);
+        if !life.is_ready || life.ticks.is_multiple_of(TICKS_BETWEEN_QUESTIONS) {
+            self.ask(life).await;
+        }
+        // A signal before memcached has its handlers would end it.
+        if life.is_up {
+            self.reloader.poll(&life.child, &self.settings.source, self.state).await;
+        }
+        self.take_orders()
     }
 
     /// Reads what is asked for; whether memcached has to be started anew for it.
@@ -244,59 +229,73 @@ impl<'a> Supervisor<'a> {
         if let Some(error) = &error {
             tracing::error!(error, "an order makes no sense and is not carried out");
         }
-        self.state.update(|status| status.orders.error = error);
         let args = if orders.error.is_some() { self.orders.args.clone() } else { orders.args };
         let new = Orders { args, restart: orders.restart, error: None };
         let before = std::mem::replace(&mut self.orders, new);
-        if before.args != self.orders.args {
+        // A token that is taken away asks for nothing.
+        let is_restart = self.orders.restart.is_some() && before.restart != self.orders.restart;
+        if before.args != self.orders.args || is_restart {
             self.refused = None;
         }
-        self.is_started
-            && (self.arguments() != self.state.status().memcached.args || before.restart != self.orders.restart)
+        if error.is_some() || self.refused.is_none() {
+            self.state.update(|status| status.orders.error = error);
+        }
+        self.is_started && (self.arguments() != self.state.status().memcached.args || is_restart)
     }
 
     /// memcached did not come up: whether there is another way to start it.
     fn falls_back(&mut self, life: &Life, exit: Exit) -> bool {
-        let arguments = self.arguments();
-        let is_ordered = self.orders.args.as_ref() == Some(&arguments);
-        if is_ordered && self.refused.is_none() && arguments != self.settings.arguments {
-            let error = format!("memcached does not start with the arguments asked for ({exit}): others are in force");
-            tracing::error!(error);
-            self.state.update(|status| status.orders.error = Some(error));
-            self.refused = Some(arguments);
+        if self.refuse_order(&exit.to_string()) {
             return true;
         }
-        if let (Some(memory), Kept::Memory(_)) = (&life.memory, life.kept) {
+        // What memcached left makes it abort. Whatever else keeps it from starting, a file of a Secret for example, is no
+        // reason to give up a memory.
+        if let (Some(memory), Kept::Memory(_), Exit::Signal(_), false) =
+            (&life.memory, life.kept, exit, self.has_discarded)
+        {
             tracing::error!(%exit, "memcached does not start with what it left: it starts empty");
             memory.discard();
+            self.has_discarded = true;
             return true;
         }
         false
     }
 
+    /// The arguments asked for do not work; whether there are others.
+    fn refuse_order(&mut self, why: &str) -> bool {
+        let Some(ordered) = self.orders.args.clone().filter(|_| self.refused.is_none()) else { return false };
+        if ordered == self.settings.arguments {
+            return false;
+        }
+        let error = format!("memcached does not start with the arguments asked for ({why}): others are in force");
+        tracing::error!(error);
+        self.state.update(|status| status.orders.error = Some(error));
+        self.refused = Some(ordered);
+        true
+    }
+
+    /// Goes on serving for a while, unless told twice, and lets memcached stop.
+    async fn stop_with_delay(&mut self, signals: &mut Signals, life: &Life) {
+        if !self.settings.stop_delay.is_zero() {
+            signals.stop_within(self.settings.stop_delay).await;
+        }
+        self.stop(signals, life).await;
+    }
+
     /// Lets memcached stop, with its memory if it keeps one.
-    async fn stop(&mut self, life: &Life) -> Exit {
+    async fn stop(&mut self, signals: &mut Signals, life: &Life) {
         self.state.update(|status| status.memcached.phase = Phase::Stopping);
-        life.child.signal(if life.memory.is_some() { Kill::USR1 } else { Kill::TERM });
-        let exit = if let Ok(exit) = timeout(self.settings.stop_timeout, self.exit(&life.child)).await {
+        // The gentle one, whether or not there is a memory that we know of.
+        life.child.signal(Signal::USR1);
+        let exit = if let Ok(exit) = timeout(self.settings.stop_timeout, exit(signals, &life.child)).await {
             exit
         } else {
             tracing::error!("memcached does not stop: it is killed, and starts empty");
-            life.child.signal(Kill::KILL);
-            self.exit(&life.child).await
+            life.child.signal(Signal::KILL);
+            exit(signals, &life.child).await
         };
+        tracing::info!(%exit, "memcached has stopped");
         self.ended(exit);
-        exit
-    }
-
-    async fn exit(&mut self, child: &Child) -> Exit {
-        loop {
-            if let Some(exit) = child.reap() {
-                return exit;
-            }
-            // A signal may come before we wait for it.
-            timeout(TICK, self.children.recv()).await.ok();
-        }
     }
 
     fn ended(&self, exit: Exit) {
@@ -305,21 +304,21 @@ impl<'a> Supervisor<'a> {
             status.memcached.last_exit = Some(exit.to_string());
         });
     }
+}
 
-    /// Goes on serving for a while; told twice, it does not.
-    async fn delay_stop(&mut self) {
-        if !self.settings.stop_delay.is_zero() {
-            self.is_stopped_within(self.settings.stop_delay).await;
-        }
-    }
+/// Waits a while after one more failure; the code to end with, if we are told to stop meanwhile.
+async fn pause_after(signals: &mut Signals, failures: &mut u32) -> Option<u8> {
+    *failures = failures.saturating_add(1);
+    signals.stop_within(backoff(*failures)).await.then_some(0)
+}
 
-    /// Waits; whether we are told to stop meanwhile.
-    async fn is_stopped_within(&mut self, pause: Duration) -> bool {
-        tokio::select! {
-            _ = self.terminate.recv() => true,
-            _ = self.interrupt.recv() => true,
-            () = sleep(pause) => false,
+/// Waits for memcached's end.
+async fn exit(signals: &mut Signals, child: &Child) -> Exit {
+    loop {
+        if let Some(exit) = child.reap() {
+            return exit;
         }
+        signals.child_within(TICK).await;
     }
 }
 

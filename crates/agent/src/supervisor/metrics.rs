@@ -30,7 +30,9 @@ pub fn families(status: &Status) -> Families {
         if let Some(ReloadStatus { in_force, reloads, failures, not_after, .. }) = reloaded {
             families.add(&RELOADS, &[("what", what), ("outcome", "taken")], *reloads as f64);
             families.add(&RELOADS, &[("what", what), ("outcome", "refused")], *failures as f64);
-            families.add(&IN_FORCE, &[("what", what)], f64::from(u8::from(*in_force)));
+            if let Some(in_force) = in_force {
+                families.add(&IN_FORCE, &[("what", what)], f64::from(u8::from(*in_force)));
+            }
             if let Some(not_after) = not_after {
                 families.add(&NOT_AFTER, &[], *not_after as f64);
             }

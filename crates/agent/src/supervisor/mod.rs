@@ -9,7 +9,9 @@ mod life;
 mod memory_file;
 mod metrics;
 mod order;
+mod question;
 mod reload;
+mod signal;
 mod site;
 mod state;
 
@@ -23,6 +25,7 @@ use crate::http;
 use life::{Settings, Supervisor};
 use order::OrderFile;
 use reload::Reloader;
+use signal::Signals;
 use site::{MetricsSite, StatusSite};
 use state::State;
 
@@ -55,8 +58,12 @@ pub fn run(run: Run) -> Result<ExitCode, SupervisorError> {
 }
 
 async fn supervise(run: Run) -> Result<ExitCode, SupervisorError> {
+    let failed = |source| SupervisorError::Start { what: "the agent".into(), source };
+    let mut signals = Signals::register().map_err(failed)?;
     let state = Arc::new(State::default());
-    let status = Arc::new(StatusSite { state: Arc::clone(&state), source: Source::of(&run.target) });
+    // One for both: what it took to get in before is known to whoever asks.
+    let source = Arc::new(Source::of(&run.target));
+    let status = Arc::new(StatusSite { state: Arc::clone(&state), source: Arc::clone(&source) });
     let scraper = Scraper::new(Source::of(&run.target), run.target.timeout);
     let metrics = Arc::new(MetricsSite { state: Arc::clone(&state), scraper });
     // Bound before memcached starts: one that cannot be asked must not run.
@@ -68,14 +75,14 @@ async fn supervise(run: Run) -> Result<ExitCode, SupervisorError> {
     let settings = Settings {
         program: words.next().unwrap_or_default(),
         arguments: words.collect(),
-        source: Source::of(&run.target),
+        source,
         stop_delay: run.stop_delay,
         stop_timeout: run.stop_timeout,
     };
     let failed = |source| SupervisorError::Start { what: settings.program.clone(), source };
     let reloader = Reloader::new(run.tls_address);
     let supervisor = Supervisor::new(&settings, &state, OrderFile::new(run.annotations_file), reloader);
-    let code = supervisor.map_err(failed)?.run().await.map_err(failed)?;
+    let code = supervisor.run(&mut signals).await.map_err(failed)?;
     Ok(ExitCode::from(code))
 }
 

@@ -12,8 +12,9 @@ pub const ARGS: &str = "memcached.c5c3.io/args";
 /// Another value restarts memcached in place.
 pub const RESTART: &str = "memcached.c5c3.io/restart";
 
-/// More arguments than any command line has.
+/// More arguments, and longer ones, than any command line has.
 const MOST_ARGUMENTS: usize = 256;
+const LONGEST_ARGUMENT: usize = 4096;
 
 /// What is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +45,13 @@ fn arguments(text: &str) -> Result<Vec<String>, String> {
     }
     if words.iter().any(|word| word.contains('\0')) {
         return Err("an argument has a zero byte in it".into());
+    }
+    if words.iter().any(|word| word.len() > LONGEST_ARGUMENT) {
+        return Err(format!("an argument is longer than {LONGEST_ARGUMENT} bytes"));
+    }
+    // It would leave us, and hold port and memory while another one is started.
+    if words.iter().any(|word| word == "-d" || word.starts_with("--d")) {
+        return Err("memcached cannot be a daemon here: remove -d".into());
     }
     Ok(words)
 }
@@ -92,7 +100,10 @@ mod tests {
     #[test]
     fn garbage_is_told_and_orders_nothing() {
         let many = format!("[{}\"x\"]", "\"x\",".repeat(300));
-        for bad in ["", "-m 64", "{}", "[1]", "[\"a\\u0000\"]", "[[\"-m\"]]", &many] {
+        let long = format!("[\"{}\"]", "x".repeat(5000));
+        for bad in
+            ["", "-m 64", "{}", "[1]", "[\"a\\u0000\"]", "[[\"-m\"]]", "[\"-d\"]", "[\"--daemon\"]", &many, &long]
+        {
             let orders = orders(bad);
             assert_eq!(orders.args, None, "{bad}");
             assert!(orders.error.unwrap().starts_with("annotation memcached.c5c3.io/args: "), "{bad}");

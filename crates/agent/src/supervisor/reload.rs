@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use memcached_wire::{first_certificate, shown_certificate};
+use memcached_wire::{Credentials, Error, first_certificate, shown_certificate};
 use rustix::process::Signal;
+use tokio::time::{sleep, timeout};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::argument::{CertificateFiles, certificate_files, password_file};
@@ -13,124 +14,171 @@ use super::child::Child;
 use super::file::Fingerprint;
 use super::state::{ReloadStatus, State};
 use crate::Chain;
-use crate::exporter::Source;
+use crate::exporter::{Source, SourceError};
 
 /// memcached keeps no more users, and drops the others in silence.
 const MOST_USERS: usize = 8;
-/// How often memcached is asked whether it has taken what it was told to take.
-const ATTEMPTS: u32 = 20;
+/// memcached looks at signals once a second; how long it is asked whether it has taken what it was told to take.
+const PATIENCE: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_millis(50);
+/// What was not taken is tried again after this, and after longer each time.
+const FIRST_RETRY: Duration = Duration::from_secs(5);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 /// The files that memcached has read, as they were when they were last taken.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reloader {
     /// Where TLS is served; none if that cannot be looked at.
     tls_address: Option<String>,
     certificates: CertificateFiles,
     certificates_seen: Vec<Option<Fingerprint>>,
+    certificates_retry: Retry,
     passwords: Option<PathBuf>,
     passwords_seen: Option<Fingerprint>,
+    passwords_retry: Retry,
+    /// Who is let in by what memcached has read.
+    users: Vec<Credentials>,
+}
+
+/// When to try again.
+#[derive(Debug, Default)]
+struct Retry {
+    at: Option<Instant>,
+    pause: Duration,
+}
+
+impl Retry {
+    fn is_due(&self) -> bool {
+        self.at.is_some_and(|at| at <= Instant::now())
+    }
+
+    fn note(&mut self, is_taken: bool) {
+        self.pause = if is_taken { Duration::ZERO } else { (self.pause * 2).clamp(FIRST_RETRY, LONGEST_RETRY) };
+        self.at = (!is_taken).then(|| Instant::now() + self.pause);
+    }
+}
+
+/// What a client gets to see of what was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Look {
+    /// This certificate.
+    Certificate { serial: String, not_after: i64 },
+    /// Everybody who should be is let in, and nobody else.
+    LetIn,
+    /// Nothing: there is no place to look at.
+    Unseen,
 }
 
 impl Reloader {
     /// Nothing is known before memcached starts.
     pub fn new(tls_address: Option<String>) -> Self {
-        Self {
-            tls_address,
-            certificates: CertificateFiles::default(),
-            certificates_seen: Vec::new(),
-            passwords: None,
-            passwords_seen: None,
-        }
+        Self { tls_address, ..Self::default() }
     }
 
     /// memcached is about to start with these arguments, and reads its files then.
-    pub fn starting(&mut self, arguments: &[String]) {
+    pub fn starting(&mut self, arguments: &[String], state: &State) {
+        *self = Self::new(self.tls_address.take());
         self.certificates = certificate_files(arguments);
         self.passwords = password_file(arguments);
         self.certificates_seen = self.certificates_now();
         self.passwords_seen = self.passwords_now();
+        self.users = self.passwords.as_deref().and_then(|path| users(path).ok()).unwrap_or_default();
+        let (has_certificates, has_passwords) = (!self.certificates.all.is_empty(), self.passwords.is_some());
+        state.update(|status| {
+            status.certificates = status.certificates.take().filter(|_| has_certificates);
+            status.credentials = status.credentials.take().filter(|_| has_passwords);
+        });
     }
 
     /// memcached answers: what it shows is what it has read.
-    pub async fn started(&self, state: &State) {
+    pub async fn started(&mut self, source: &Source, state: &State) {
         if !self.certificates.all.is_empty() {
-            let shown = self.shown().await;
-            state.update(|status| status.certificates.get_or_insert_default().observe(shown, false));
+            let looked = self.shown().await;
+            self.certificates_retry.note(looked.is_ok());
+            state.update(|status| status.certificates.get_or_insert_default().observe(looked, None));
         }
         if self.passwords.is_some() {
-            // Whoever asks memcached has just logged in.
-            state.update(|status| status.credentials.get_or_insert_default().in_force = true);
+            let let_in = source.connect().await.map(|_| Look::LetIn).map_err(|error| Chain(&error).to_string());
+            self.passwords_retry.note(let_in.is_ok());
+            state.update(|status| status.credentials.get_or_insert_default().observe(let_in, None));
         }
     }
 
-    /// Takes what has changed.
+    /// Takes what has changed, and tries again what was not taken.
     pub async fn poll(&mut self, child: &Child, source: &Source, state: &State) {
         let certificates = self.certificates_now();
-        if certificates != self.certificates_seen {
+        let is_new = certificates != self.certificates_seen;
+        if is_new || self.certificates_retry.is_due() {
             self.certificates_seen = certificates;
-            let outcome = self.reload_certificates(child, source).await;
-            tell("certificates", outcome.as_ref().err());
-            state.update(|status| status.certificates.get_or_insert_default().observe(outcome, true));
+            let looked = self.reload_certificates(child, source).await;
+            self.certificates_retry.note(looked.is_ok());
+            tell("certificates", looked.as_ref().err(), is_new);
+            state.update(|status| status.certificates.get_or_insert_default().observe(looked, Some(is_new)));
         }
         let passwords = self.passwords_now();
-        if passwords != self.passwords_seen {
+        let is_new = passwords != self.passwords_seen;
+        if is_new || self.passwords_retry.is_due() {
             self.passwords_seen = passwords;
-            let outcome = self.reload_passwords(child, source).await;
-            tell("passwords", outcome.as_ref().err());
-            state.update(|status| status.credentials.get_or_insert_default().observe(outcome.map(|()| None), true));
+            let looked = self.reload_passwords(child, source).await;
+            self.passwords_retry.note(looked.is_ok());
+            tell("passwords", looked.as_ref().err(), is_new);
+            state.update(|status| status.credentials.get_or_insert_default().observe(looked, Some(is_new)));
         }
     }
 
-    async fn reload_certificates(&self, child: &Child, source: &Source) -> Result<Option<Shown>, String> {
+    async fn reload_certificates(&self, child: &Child, source: &Source) -> Result<Look, String> {
         // The command works in every version; the signal from 1.6.40, and also where no login is to be had.
-        let told = async { source.connect().await.ok()?.refresh_certs().await.ok() };
-        if told.await.is_none() {
-            child.signal(Signal::HUP);
-        }
-        let mut last = Err("memcached has not taken them".to_owned());
-        for _ in 0..ATTEMPTS {
-            last = self.shown().await;
-            if last.is_ok() {
-                return last;
+        let told = async { source.connect_anyhow().await?.refresh_certs().await.map_err(SourceError::from) };
+        match timeout(PATIENCE, told).await {
+            Ok(Ok(())) => {}
+            Ok(Err(SourceError::Connect(Error::Answered { answer, .. }))) => {
+                let files: Vec<String> = self.certificates.all.iter().map(|file| file.display().to_string()).collect();
+                return Err(format!("memcached does not take {}: it says {answer:?}", files.join(", ")));
             }
-            tokio::time::sleep(PAUSE).await;
+            _ => child.signal(Signal::HUP),
         }
-        last
+        until_taken(async || self.shown().await).await
     }
 
-    /// The certificate that a client gets to see, which has to be the one in the file; none if it cannot be looked at.
-    async fn shown(&self) -> Result<Option<Shown>, String> {
-        let (Some(address), Some(chain)) = (&self.tls_address, &self.certificates.chain) else { return Ok(None) };
+    /// The certificate that a client gets to see, which has to be the one in the file.
+    async fn shown(&self) -> Result<Look, String> {
+        let (Some(address), Some(chain)) = (&self.tls_address, &self.certificates.chain) else {
+            return Ok(Look::Unseen);
+        };
         let pem = fs::read(chain).map_err(|error| format!("{}: {error}", chain.display()))?;
         let wanted = first_certificate(&pem).map_err(|error| format!("{}: {}", chain.display(), Chain(&error)))?;
         let shown = shown_certificate(address).await.map_err(|error| Chain(&error).to_string())?;
         let (_, certificate) = X509Certificate::from_der(&shown).map_err(|error| error.to_string())?;
         let serial = certificate.raw_serial_as_string();
         if shown != wanted {
-            return Err(format!(
-                "memcached goes on with the certificate {serial}, for it could not use that in {}",
-                chain.display()
-            ));
+            return Err(format!("memcached goes on with the certificate {serial}, and not with {}", chain.display()));
         }
-        Ok(Some(Shown { serial, not_after: certificate.validity().not_after.timestamp() }))
+        Ok(Look::Certificate { serial, not_after: certificate.validity().not_after.timestamp() })
     }
 
-    async fn reload_passwords(&self, child: &Child, source: &Source) -> Result<(), String> {
-        if let Some(path) = &self.passwords {
-            check_passwords(path)?;
-        }
+    async fn reload_passwords(&mut self, child: &Child, source: &Source) -> Result<Look, String> {
+        let Some(path) = &self.passwords else { return Ok(Look::Unseen) };
+        let users = users(path)?;
         child.signal(Signal::HUP);
-        let mut last = String::new();
-        for _ in 0..ATTEMPTS {
-            // A new connection logs in as the first user of the file as it is now.
-            match source.connect().await {
-                Ok(_) => return Ok(()),
-                Err(error) => last = Chain(&error).to_string(),
+        let gone: Vec<&Credentials> = self.users.iter().filter(|user| !users.contains(user)).collect();
+        let look = until_taken(async || {
+            for user in &users {
+                source.connect_as(user.clone()).await.map_err(|error| format!("{}: {}", user.user(), Chain(&error)))?;
             }
-            tokio::time::sleep(PAUSE).await;
+            for user in &gone {
+                if source.connect_as((*user).clone()).await.is_ok() {
+                    return Err(format!("{} is still let in with the old password", user.user()));
+                }
+            }
+            Ok(Look::LetIn)
+        });
+        let look = look.await;
+        if look.is_ok() {
+            self.users = users;
+            // So that it is known what lets us in, should the next file be a bad one.
+            source.connect().await.ok();
         }
-        Err(last)
+        look
     }
 
     fn certificates_now(&self) -> Vec<Option<Fingerprint>> {
@@ -142,48 +190,60 @@ impl Reloader {
     }
 }
 
-/// A certificate that is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    serial: String,
-    not_after: i64,
+/// Looks until it is as it should be, or for as long as memcached may take.
+async fn until_taken(mut look: impl AsyncFnMut() -> Result<Look, String>) -> Result<Look, String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut last = Err("memcached does not answer".to_owned());
+    while Instant::now() < deadline {
+        match timeout(deadline - Instant::now(), look()).await {
+            Ok(Ok(look)) => return Ok(look),
+            Ok(outcome) => last = outcome,
+            Err(_) => break,
+        }
+        sleep(PAUSE).await;
+    }
+    last
 }
 
 impl ReloadStatus {
-    fn observe(&mut self, outcome: Result<Option<Shown>, String>, is_reload: bool) {
-        self.in_force = outcome.is_ok();
-        match outcome {
-            Ok(shown) => {
-                self.reloads += u64::from(is_reload);
+    /// Notes what was looked at. A reload counts, and its failure only when the files are new.
+    fn observe(&mut self, looked: Result<Look, String>, reload: Option<bool>) {
+        match looked {
+            Ok(look) => {
+                self.reloads += u64::from(reload.is_some());
                 self.error = None;
-                (self.serial, self.not_after) = shown.map(|shown| (shown.serial, shown.not_after)).unzip();
+                self.in_force = (look != Look::Unseen).then_some(true);
+                if let Look::Certificate { serial, not_after } = look {
+                    (self.serial, self.not_after) = (Some(serial), Some(not_after));
+                }
             }
             Err(why) => {
-                self.failures += u64::from(is_reload);
+                self.failures += u64::from(reload == Some(true));
                 self.error = Some(why);
+                self.in_force = Some(false);
             }
         }
     }
 }
 
-fn tell(what: &str, error: Option<&String>) {
+fn tell(what: &str, error: Option<&String>, is_new: bool) {
     match error {
         None => tracing::info!("new {what} are in force"),
-        Some(error) => tracing::error!(error, "new {what} are not in force: the old ones stay"),
+        Some(error) if is_new => tracing::error!(error, "new {what} are not in force: the old ones stay"),
+        Some(error) => tracing::debug!(error, "new {what} are still not in force"),
     }
 }
 
-/// Whether memcached would take the file as it is.
-fn check_passwords(path: &Path) -> Result<(), String> {
+/// The users of a password file, if memcached would take it as it is.
+fn users(path: &Path) -> Result<Vec<Credentials>, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let users: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let users = Credentials::all_of(&text).map_err(|error| Chain(&error).to_string())?;
     match users.len() {
         0 => Err("the password file has no user".into()),
         count if count > MOST_USERS => {
             Err(format!("the password file has {count} users, and memcached takes {MOST_USERS}"))
         }
-        _ if users.iter().any(|line| !line.contains(':')) => Err("a line of the password file has no colon".into()),
-        _ => Ok(()),
+        _ => Ok(users),
     }
 }
 
@@ -191,29 +251,56 @@ fn check_passwords(path: &Path) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn check(text: &str) -> Result<(), String> {
+    fn check(text: &str) -> Result<usize, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
-        check_passwords(file.path())
+        users(file.path()).map(|users| users.len())
     }
 
     #[test]
     fn what_memcached_would_refuse_or_drop_in_silence_is_told() {
-        assert_eq!(check("a:1\nb:2\n"), Ok(()));
+        assert_eq!(check("a:1\nb:2\n"), Ok(2));
         assert!(check("").unwrap_err().contains("no user"));
-        assert!(check("a 1\n").unwrap_err().contains("no colon"));
+        assert!(check("a 1\n").unwrap_err().contains("not user:password"));
+        assert!(check("a:1\n\nb:2\n").is_err());
         let nine: String = (0..9).map(|number| format!("u{number}:x\n")).collect();
         assert!(check(&nine).unwrap_err().contains("9 users"));
+    }
+
+    fn certificate(serial: &str) -> Look {
+        Look::Certificate { serial: serial.into(), not_after: 7 }
     }
 
     #[test]
     fn a_failure_keeps_what_is_known_of_the_certificate_in_force() {
         let mut status = ReloadStatus::default();
-        status.observe(Ok(Some(Shown { serial: "01".into(), not_after: 7 })), false);
-        assert_eq!((status.in_force, status.reloads, status.serial.as_deref()), (true, 0, Some("01")));
-        status.observe(Err("no".into()), true);
-        assert_eq!((status.in_force, status.failures, status.serial.as_deref()), (false, 1, Some("01")));
-        status.observe(Ok(Some(Shown { serial: "02".into(), not_after: 8 })), true);
-        assert_eq!((status.in_force, status.reloads, status.error), (true, 1, None));
+        status.observe(Ok(certificate("01")), None);
+        assert_eq!((status.in_force, status.reloads, status.serial.as_deref()), (Some(true), 0, Some("01")));
+        status.observe(Err("no".into()), Some(true));
+        status.observe(Err("no".into()), Some(false));
+        assert_eq!((status.in_force, status.failures, status.serial.as_deref()), (Some(false), 1, Some("01")));
+        status.observe(Ok(certificate("02")), Some(false));
+        assert_eq!((status.in_force, status.reloads, status.error), (Some(true), 1, None));
+    }
+
+    #[test]
+    fn what_nobody_can_look_at_is_not_said_to_be_in_force() {
+        let mut status = ReloadStatus::default();
+        status.observe(Ok(Look::Unseen), Some(true));
+        assert_eq!((status.in_force, status.reloads), (None, 1));
+    }
+
+    #[test]
+    fn what_was_not_taken_is_tried_again_later_and_later() {
+        let mut retry = Retry::default();
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            retry.note(false);
+            pauses.push(retry.pause.as_secs());
+        }
+        assert_eq!(pauses, [5, 10, 20, 40, 60, 60]);
+        assert!(!retry.is_due());
+        retry.note(true);
+        assert!(retry.at.is_none() && retry.pause.is_zero());
     }
 }

@@ -17,14 +17,15 @@ const QUESTION: Duration = Duration::from_millis(900);
 #[derive(Debug)]
 pub struct StatusSite {
     pub state: Arc<State>,
-    pub source: Source,
+    pub source: Arc<Source>,
 }
 
 impl StatusSite {
     /// Whether memcached answers now, as a client sees it.
     async fn is_ready(&self) -> Result<(), String> {
         let question = async {
-            let mut connection = self.source.connect().await.map_err(|error| crate::Chain(&error).to_string())?;
+            let mut connection =
+                self.source.connect_anyhow().await.map_err(|error| crate::Chain(&error).to_string())?;
             connection.version().await.map_err(|error| crate::Chain(&error).to_string())
         };
         timeout(QUESTION, question).await.map_err(|_| "memcached does not answer".to_owned())?.map(drop)

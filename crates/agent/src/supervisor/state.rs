@@ -95,8 +95,8 @@ pub struct OrdersStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReloadStatus {
-    /// Whether what the files hold now is in force, as a client sees it.
-    pub in_force: bool,
+    /// Whether what the files hold now is in force, as a client sees it; none where that cannot be looked at.
+    pub in_force: Option<bool>,
     /// The serial number of the certificate that is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,

@@ -19,7 +19,10 @@ async fn garbage_in_annotations_and_on_its_port_changes_nothing() {
         pod.swap("annotations", garbage);
         tokio::time::sleep(Duration::from_millis(600)).await;
     }
-    pod.annotate(&[("args", "{\"not\": \"a list\"}")]);
+    for bad in ["[\"-d\"]", "{\"not\": \"a list\"}"] {
+        pod.annotate(&[("args", bad)]);
+        agent.eventually("it to be told", |status| status["orders"]["error"].is_string()).await;
+    }
     let status = agent.eventually("it to be told", |status| status["orders"]["error"].is_string()).await;
     assert_eq!((&status["memcached"]["restarts"], &status["memcached"]["phase"]), (&0.into(), &"Ready".into()));
     let address = agent.status_address().await;
@@ -31,6 +34,15 @@ async fn garbage_in_annotations_and_on_its_port_changes_nothing() {
         stream.shutdown(std::net::Shutdown::Write).ok();
         stream.read_to_end(&mut Vec::new()).ok();
     }
+    // As many as it takes at once, each with a request that does not end.
+    let crowd: Vec<TcpStream> = (0..128).map(|_| TcpStream::connect(address).unwrap()).collect();
+    for mut stream in &crowd {
+        stream.set_nonblocking(true).unwrap();
+        stream.write_all(&long[..400_000]).ok();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(agent.resident_kib() < LARGEST_KIB, "{} KiB", agent.resident_kib());
+    drop(crowd);
     assert!(agent.get("/healthz").await.0.starts_with("HTTP/1.1 200"));
     assert!(agent.get("/nowhere").await.0.starts_with("HTTP/1.1 404"));
     assert!(agent.resident_kib() < LARGEST_KIB, "{} KiB", agent.resident_kib());

@@ -67,7 +67,26 @@ async fn arguments_with_which_memcached_does_not_start_are_told_and_cost_nothing
     assert!(status["orders"]["error"].as_str().unwrap().contains("does not start"), "{status:#}");
     assert_eq!(status["orders"]["argsInForce"], false);
     assert_eq!(found(&mut pod.client().await, ITEMS).await, ITEMS, "{}", agent.log());
+    // It is told for as long as it is asked for.
+    pod.annotate(&[("args", &after_program(&pod, &["--no-such-option"])), ("note", "something else")]);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert!(agent.status().await["orders"]["error"].is_string());
     pod.annotate(&[]);
     let status = agent.eventually("it to be forgotten", |status| status["orders"]["error"].is_null()).await;
     assert_eq!(status["memcached"]["phase"], "Ready");
+}
+
+#[tokio::test]
+async fn items_of_an_abandoned_memory_do_not_come_back() {
+    let pod = Pod::new();
+    let agent = pod.start(&[], &pod.warm(&[]));
+    agent.ready(0).await;
+    fill(&mut pod.client().await, ITEMS).await;
+    let cold = json(&pod.command_line(&pod.arguments(&["-m", "64"])));
+    pod.annotate(&[("args", &cold)]);
+    assert_eq!(agent.ready(1).await["memcached"]["start"], "Cold");
+    pod.annotate(&[]);
+    let status = agent.ready(2).await;
+    assert_eq!(status["memcached"]["start"], "Cold", "what was stored since would be older than what comes back");
+    assert_eq!(found(&mut pod.client().await, ITEMS).await, 0);
 }

@@ -2,8 +2,10 @@
 //! sees.
 
 use std::fs;
+use std::time::Duration;
 
 use memcached_wire::shown_certificate;
+use rustix::process::{Signal, kill_process};
 use testbed::pki::Pki;
 
 use super::harness::{Agent, Pod, fill, found, text};
@@ -30,12 +32,20 @@ async fn passwords_are_taken_live_and_the_old_ones_refused() {
     // What cannot be used changes nothing, and is told.
     pod.swap("passwords", b"no colon\n");
     let status = agent.eventually("the failure", |status| status["credentials"]["failures"] == 1).await;
-    assert!(status["credentials"]["error"].as_str().unwrap().contains("no colon"), "{status:#}");
+    assert!(status["credentials"]["error"].as_str().unwrap().contains("not user:password"), "{status:#}");
     assert!(pod.login("ann", "new").await.is_ok());
+    // memcached serves as before, and is said to.
+    assert!(agent.get("/readyz").await.0.starts_with("HTTP/1.1 200"));
+    assert!(agent.metrics().await.contains("memcached_agent_in_force{what=\"credentials\"} 0"));
+    // memcached would not take this one, though its first user is as before.
+    pod.swap("passwords", b"ann:new\n\nbob:third\n");
+    let status = agent.eventually("the second failure", |status| status["credentials"]["failures"] == 2).await;
+    assert_eq!(status["credentials"]["inForce"], false);
+    assert!(pod.login("bob", "other").await.is_ok());
     let metrics = agent.metrics().await;
     for line in [
         "memcached_agent_reloads_total{outcome=\"taken\",what=\"credentials\"} 1",
-        "memcached_agent_reloads_total{outcome=\"refused\",what=\"credentials\"} 1",
+        "memcached_agent_reloads_total{outcome=\"refused\",what=\"credentials\"} 2",
         "memcached_agent_in_force{what=\"credentials\"} 0",
     ] {
         assert!(metrics.contains(line), "{line} is missing in {metrics}");
@@ -97,4 +107,39 @@ async fn certificates_are_taken_live_and_bad_ones_leave_the_old_in_force() {
     assert_eq!(shown_certificate(&address).await.unwrap(), second, "the old one is shown");
     certificates.issue(&pod, "third");
     agent.eventually("the third", |status| status["certificates"]["inForce"] == true).await;
+}
+
+#[tokio::test]
+async fn a_broken_password_file_costs_no_memory() {
+    let pod = Pod::new();
+    pod.swap("passwords", b"ann:secret\n");
+    let file = pod.text("passwords");
+    let credentials = format!("--credentials-file={file}");
+    let agent = pod.start(&[&credentials], &pod.warm(&["-Y", &file]));
+    agent.ready(0).await;
+    fill(&mut pod.login("ann", "secret").await.unwrap(), 10).await;
+    assert!(agent.stop().await.success());
+    // The container is started while the Secret is broken: memcached does not take it.
+    pod.swap("passwords", b"broken\n");
+    let mut agent = pod.start(&[&credentials], &pod.warm(&["-Y", &file]));
+    assert!(!agent.ended().await.success(), "{}", agent.log());
+    pod.swap("passwords", b"ann:secret\n");
+    let agent = pod.start(&[&credentials], &pod.warm(&["-Y", &file]));
+    assert_eq!(agent.ready(0).await["memcached"]["itemsRecovered"], 10, "{}", agent.log());
+}
+
+#[tokio::test]
+async fn whoever_is_told_to_stop_does_so_in_the_middle_of_a_reload() {
+    let pod = Pod::new();
+    pod.swap("passwords", b"ann:old\n");
+    let file = pod.text("passwords");
+    let credentials = format!("--credentials-file={file}");
+    let mut agent = pod.start(&[&credentials, "--stop-timeout=1s"], &pod.warm(&["-Y", &file]));
+    agent.ready(0).await;
+    kill_process(agent.memcached(), Signal::STOP).unwrap();
+    pod.swap("passwords", b"ann:new\n");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    agent.signal(Signal::TERM);
+    assert!(agent.ended().await.success());
+    assert!(agent.log().contains("does not stop: it is killed"), "{}", agent.log());
 }
