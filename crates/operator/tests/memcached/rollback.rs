@@ -37,7 +37,9 @@ async fn the_previous_version_of_the_operator_restarts_no_pod() {
         place.ready(name).await;
     }
     // The autoscaler takes its time to raise the count.
-    place.eventually("memcached", "cache-2", "raised", |cache| cache["status"]["readyReplicas"] == 2).await;
+    for (name, _) in names.iter().zip(shapes()).filter(|(_, spec)| spec["autoscaling"].is_object()) {
+        place.eventually("memcached", name, "raised", |cache| cache["status"]["readyReplicas"] == 2).await;
+    }
     let before = running(&place);
 
     arena.stop_operator();
