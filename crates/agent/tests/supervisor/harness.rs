@@ -175,6 +175,16 @@ impl Agent {
         request(self.listens(0).await, path)
     }
 
+    /// Waits until a path answers with this code: a busy machine may be too slow for the first question.
+    pub async fn answers(&self, path: &str, code: u16) {
+        wait::until(format!("{code} at {path}"), DEADLINE, async || {
+            let (head, body) = self.get(path).await;
+            if head.starts_with(&format!("HTTP/1.1 {code}")) { Ok(()) } else { Err(format!("{head}\n{body}")) }
+        })
+        .await
+        .unwrap();
+    }
+
     pub async fn status_address(&self) -> SocketAddr {
         self.listens(0).await
     }
