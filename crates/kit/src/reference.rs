@@ -152,6 +152,13 @@ impl Content {
         self.listing.contains(&None) || self.listing.contains(&Some(namespace.to_owned()))
     }
 
+    /// The API server tells of a Secret; who refers to it, if that is news.
+    fn told(&mut self, secret: &PartialObjectMeta<Secret>) -> Vec<Request> {
+        let Some(entry) = self.entries.get_mut(&key(secret)) else { return Vec::new() };
+        entry.listed = Listed::Told;
+        entry.observe(Presence::Present(secret.resource_version().unwrap_or_default()))
+    }
+
     /// A page of a list is here: whatever was referred to before is on this one or a later one, or does not exist.
     fn begin_pages(&mut self, scope: Option<&str>) {
         if self.listing.insert(scope.map(ToOwned::to_owned)) {
@@ -354,16 +361,11 @@ impl Secrets {
                 content.scopes.insert(scope.map(ToOwned::to_owned), WatchState::Synced);
                 content.in_scope(scope).flat_map(|(_, entry)| entry.end_list()).collect()
             }
-            Event::InitApply(secret) | Event::Apply(secret) => {
-                if content.state(&secret.namespace().unwrap_or_default()) != WatchState::Synced {
-                    content.begin_pages(scope);
-                }
-                let version = secret.resource_version().unwrap_or_default();
-                content.entries.get_mut(&key(&secret)).map_or_else(Vec::new, |entry| {
-                    entry.listed = Listed::Told;
-                    entry.observe(Presence::Present(version))
-                })
+            Event::InitApply(secret) => {
+                content.begin_pages(scope);
+                content.told(&secret)
             }
+            Event::Apply(secret) => content.told(&secret),
             Event::Delete(secret) => {
                 content.entries.get_mut(&key(&secret)).map_or_else(Vec::new, |entry| entry.observe(Presence::Absent))
             }

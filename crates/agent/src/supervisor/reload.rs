@@ -19,7 +19,7 @@ use crate::exporter::{Source, SourceError};
 /// memcached keeps no more users, and drops the others in silence.
 const MOST_USERS: usize = 8;
 /// memcached looks at signals once a second; how long it is asked whether it has taken what it was told to take.
-const PATIENCE: Duration = Duration::from_secs(4);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_millis(50);
 /// What was not taken is tried again after this, and after longer each time.
 const FIRST_RETRY: Duration = Duration::from_secs(5);
@@ -129,7 +129,7 @@ impl Reloader {
     async fn reload_certificates(&self, child: &Child, source: &Source) -> Result<Look, String> {
         // The command works in every version; the signal from 1.6.40, and also where no login is to be had.
         let told = async { source.connect_anyhow().await?.refresh_certs().await.map_err(SourceError::from) };
-        match timeout(PATIENCE, told).await {
+        match timeout(RELOAD_TIMEOUT, told).await {
             Ok(Ok(())) => {}
             Ok(Err(SourceError::Connect(Error::Answered { answer, .. }))) => {
                 let files: Vec<String> = self.certificates.all.iter().map(|file| file.display().to_string()).collect();
@@ -192,7 +192,7 @@ impl Reloader {
 
 /// Looks until it is as it should be, or for as long as memcached may take.
 async fn until_taken(mut look: impl AsyncFnMut() -> Result<Look, String>) -> Result<Look, String> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RELOAD_TIMEOUT;
     let mut last = Err("memcached does not answer".to_owned());
     while Instant::now() < deadline {
         match timeout(deadline - Instant::now(), look()).await {

@@ -10,13 +10,18 @@ use testbed::pki::Pki;
 
 use super::harness::{Agent, Pod, fill, found, text};
 
+/// An agent whose memcached wants a login by the pod's password file.
+fn with_passwords(pod: &Pod, options: &[&str]) -> Agent {
+    let file = pod.text("passwords");
+    let credentials = format!("--credentials-file={file}");
+    pod.start(&[&[credentials.as_str()], options].concat(), &pod.warm(&["-Y", &file]))
+}
+
 #[tokio::test]
 async fn passwords_are_taken_live_and_the_old_ones_refused() {
     let pod = Pod::new();
     pod.swap("passwords", b"ann:old\n");
-    let file = pod.text("passwords");
-    let credentials = format!("--credentials-file={file}");
-    let agent = pod.start(&[&credentials], &pod.warm(&["-Y", &file]));
+    let agent = with_passwords(&pod, &[]);
     assert_eq!(agent.ready(0).await["credentials"]["inForce"], true);
     let mut open = pod.login("ann", "old").await.unwrap();
     fill(&mut open, 10).await;
@@ -113,18 +118,16 @@ async fn certificates_are_taken_live_and_bad_ones_leave_the_old_in_force() {
 async fn a_broken_password_file_costs_no_memory() {
     let pod = Pod::new();
     pod.swap("passwords", b"ann:secret\n");
-    let file = pod.text("passwords");
-    let credentials = format!("--credentials-file={file}");
-    let agent = pod.start(&[&credentials], &pod.warm(&["-Y", &file]));
+    let agent = with_passwords(&pod, &[]);
     agent.ready(0).await;
     fill(&mut pod.login("ann", "secret").await.unwrap(), 10).await;
     assert!(agent.stop().await.success());
     // The container is started while the Secret is broken: memcached does not take it.
     pod.swap("passwords", b"broken\n");
-    let mut agent = pod.start(&[&credentials], &pod.warm(&["-Y", &file]));
+    let mut agent = with_passwords(&pod, &[]);
     assert!(!agent.ended().await.success(), "{}", agent.log());
     pod.swap("passwords", b"ann:secret\n");
-    let agent = pod.start(&[&credentials], &pod.warm(&["-Y", &file]));
+    let agent = with_passwords(&pod, &[]);
     assert_eq!(agent.ready(0).await["memcached"]["itemsRecovered"], 10, "{}", agent.log());
 }
 
@@ -132,9 +135,7 @@ async fn a_broken_password_file_costs_no_memory() {
 async fn whoever_is_told_to_stop_does_so_in_the_middle_of_a_reload() {
     let pod = Pod::new();
     pod.swap("passwords", b"ann:old\n");
-    let file = pod.text("passwords");
-    let credentials = format!("--credentials-file={file}");
-    let mut agent = pod.start(&[&credentials, "--stop-timeout=1s"], &pod.warm(&["-Y", &file]));
+    let mut agent = with_passwords(&pod, &["--stop-timeout=1s"]);
     agent.ready(0).await;
     kill_process(agent.memcached(), Signal::STOP).unwrap();
     pod.swap("passwords", b"ann:new\n");
