@@ -32,6 +32,19 @@ pub(crate) fn start_kwok(plan: &Plan, store: &Store, processes: &mut Processes, 
     processes.start("kwok", &dir.join("kwok"), &arguments)
 }
 
+/// How kwok works, beside its stages: with thousands of pods its four hands at once are what everybody waits for. With a
+/// configuration of one's own, what it leaves out is zero and not kwok's default.
+const CONFIGURATION: &str = "\
+apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+options:
+  podPlayStageParallelism: 32
+  nodePlayStageParallelism: 4
+  nodeLeaseParallelism: 4
+  podsOnNodeSyncParallelism: 1
+  enablePodsOnNodeSyncListPager: true
+";
+
 /// The stages that kwok's module ships, as one file.
 fn stages(dir: &std::path::Path) -> Result<String> {
     let mut documents = Vec::new();
@@ -42,6 +55,7 @@ fn stages(dir: &std::path::Path) -> Result<String> {
         }
     }
     documents.sort();
+    documents.insert(0, CONFIGURATION.to_owned());
     Ok(documents.join("\n---\n"))
 }
 
