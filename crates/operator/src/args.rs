@@ -103,10 +103,10 @@ pub struct Operator {
     /// when they change
     #[arg(long)]
     pub webhook_cert_dir: Option<PathBuf>,
-    /// What runs the pods of caches that do not say it
+    /// What runs the pods of new caches that do not say it
     #[arg(long, value_enum, default_value_t = DefaultWorkload::Deployment)]
     pub default_workload: DefaultWorkload,
-    /// The image with our agent, the exporter of caches with passwords: the operator's own
+    /// The image with our agent, which keeps caches warm and exports the metrics of those with passwords: the operator's own
     #[arg(long, env = "AGENT_IMAGE")]
     pub agent_image: Option<String>,
     /// How many caches are reconciled at once, of all namespaces together
@@ -138,11 +138,12 @@ impl FailurePolicy {
     }
 }
 
-/// What can run the pods of a cache in this version.
+/// What can run the pods of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum DefaultWorkload {
     Deployment,
+    StatefulSet,
 }
 
 impl Operator {
@@ -158,6 +159,7 @@ impl From<DefaultWorkload> for WorkloadType {
     fn from(workload: DefaultWorkload) -> Self {
         match workload {
             DefaultWorkload::Deployment => Self::Deployment,
+            DefaultWorkload::StatefulSet => Self::StatefulSet,
         }
     }
 }

@@ -2,8 +2,8 @@
 //! with a view of the pod's annotations, and memory that outlives memcached.
 
 use k8s_openapi::api::core::v1::{
-    Container, ContainerPort, DownwardAPIVolumeFile, DownwardAPIVolumeSource, EmptyDirVolumeSource, HTTPGetAction,
-    ObjectFieldSelector, Probe, ResourceRequirements, Volume, VolumeMount,
+    Container, DownwardAPIVolumeFile, DownwardAPIVolumeSource, EmptyDirVolumeSource, HTTPGetAction,
+    ObjectFieldSelector, Probe, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -16,71 +16,97 @@ use crate::memcached::validate::Validated;
 /// Where the agent is in its image.
 const AGENT: &str = "/memcached-agent";
 /// Where it is in the container of memcached.
-const DIRECTORY: &str = "/opt/memcached-agent";
+pub const DIRECTORY: &str = "/opt/memcached-agent";
 /// Where the pod's annotations are.
-const PODINFO: &str = "/etc/podinfo";
+pub const PODINFO_DIRECTORY: &str = "/etc/memcached/podinfo";
 /// Where memcached's memory is.
 pub const MEMORY_DIRECTORY: &str = "/var/lib/memcached/memory";
+
+/// The volume with the agent.
+pub const PROGRAM: &str = "memcached-agent";
+/// The volume with the pod's annotations.
+pub const PODINFO: &str = "memcached-podinfo";
+/// The volume with memcached's memory.
+pub const MEMORY: &str = "memcached-memory";
+
 /// The port at which the agent is asked.
 pub const PORT: (&str, i32) = ("agent", 9151);
 
-/// The names of its volumes.
-pub const VOLUMES: [&str; 3] = ["agent", "podinfo", "memory"];
+/// What separates the agent's words from memcached's.
+pub const COMMAND_SEPARATOR: &str = "--";
+
+/// The API server's default of `terminationGracePeriodSeconds`.
+pub const DEFAULT_GRACE: i64 = 30;
+
+/// Clients that ask who is ready are to know soon that a server is back.
+pub const READINESS_SECONDS: i32 = 2;
 
 /// Beside `-m`: with exactly as much, memcached's stop writes an empty file, and its next start aborts.
 const HEADROOM_MB: i64 = 8;
 
+/// How a pod stops, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Stop {
+    /// How long memcached goes on serving.
+    pub delay: i64,
+    /// When the kubelet loses its patience.
+    pub grace: i64,
+}
+
 /// Copies the agent into the pod.
 pub fn init_container(cache: &Validated) -> Container {
-    let amounts = |memory: &str| Some([("memory".to_owned(), Quantity(memory.into()))].into());
     Container {
-        name: "agent".into(),
+        name: PROGRAM.into(),
         image: Some(cache.settings.agent_image.clone()),
         command: Some([AGENT, "install", DIRECTORY].map(str::to_owned).into()),
-        volume_mounts: Some(vec![mount("agent", DIRECTORY, false)]),
-        resources: Some(ResourceRequirements {
-            requests: amounts("16Mi"),
-            limits: amounts("32Mi"),
-            ..ResourceRequirements::default()
-        }),
+        volume_mounts: Some(vec![mount(PROGRAM, DIRECTORY, false)]),
+        // As much as the server: a pod needs the larger of the two, so it costs nothing, and quotas and the quality of
+        // service see no difference.
+        resources: cache.spec.resources.clone(),
         ..Container::default()
     }
 }
 
 /// The command of the container: the agent with what it has to know, and behind it memcached with what correctness adds.
-pub fn command(cache: &Validated, memcached: Option<Vec<String>>, stop: (i64, i64)) -> Vec<String> {
-    let (delay, grace) = stop;
+pub fn command(cache: &Validated, memcached: Option<Vec<String>>, stop: Stop) -> Vec<String> {
     let mut words = vec![
         format!("{DIRECTORY}{AGENT}"),
         "run".into(),
-        format!("--annotations-file={PODINFO}/annotations"),
-        format!("--memcached=127.0.0.1:{}", loopback_port(cache).unwrap_or(11211)),
-        format!("--stop-delay={delay}s"),
+        format!("--annotations-file={PODINFO_DIRECTORY}/annotations"),
+        format!("--stop-delay={}s", stop.delay),
         // Before the kubelet loses its patience.
-        format!("--stop-timeout={}s", (grace - delay - 2).max(1)),
+        format!("--stop-timeout={}s", (stop.grace - stop.delay - 2).max(1)),
     ];
-    if cache.sasl.is_some() && !is_binary(cache) {
-        words.push(format!("--credentials-file={SASL_DIRECTORY}/{PASSWORD_FILE}"));
+    if cache.monitoring.is_none() || cache.exporter_image().is_some() {
+        // Nobody asks for its metrics, or somebody else serves some at that port.
+        words.push("--listen=127.0.0.1:9149".into());
     }
+    words.extend(target(cache));
     words.extend(cache.tls.as_ref().map(|_| "--tls-address=127.0.0.1:11212".to_owned()));
-    words.push("--".into());
+    words.push(COMMAND_SEPARATOR.into());
     words.extend(memcached.unwrap_or_else(|| vec!["memcached".into()]));
-    if is_warm(cache) {
+    if cache.is_warm() {
         words.extend(["-e".into(), format!("{MEMORY_DIRECTORY}/cache")]);
     }
     words
 }
 
-/// Whether memory outlives memcached: it does unless something excludes it.
-pub fn is_warm(cache: &Validated) -> bool {
-    let is_asked_for = cache.spec.warm_restart.as_ref().is_none_or(|warm| warm.enabled);
-    is_asked_for && cache.spec.extstore.is_none()
+/// How the agent gets in.
+fn target(cache: &Validated) -> Vec<String> {
+    let mut words = vec![format!("--memcached=127.0.0.1:{}", loopback_port(cache).unwrap_or(11211))];
+    if cache.sasl.is_some() && !is_binary(cache) {
+        words.push(format!("--credentials-file={SASL_DIRECTORY}/{PASSWORD_FILE}"));
+    }
+    words
 }
 
 pub fn volumes(cache: &Validated) -> Vec<Volume> {
     let annotations = DownwardAPIVolumeFile {
         path: "annotations".into(),
-        field_ref: Some(ObjectFieldSelector { field_path: "metadata.annotations".into(), ..Default::default() }),
+        field_ref: Some(ObjectFieldSelector {
+            api_version: Some("v1".into()),
+            field_path: "metadata.annotations".into(),
+        }),
         ..DownwardAPIVolumeFile::default()
     };
     let empty = |name: &str, medium: Option<&str>, size: Option<Quantity>| Volume {
@@ -89,39 +115,29 @@ pub fn volumes(cache: &Validated) -> Vec<Volume> {
         ..Volume::default()
     };
     let mut volumes = vec![
-        empty("agent", None, None),
+        empty(PROGRAM, None, None),
         Volume {
-            name: "podinfo".into(),
+            name: PODINFO.into(),
             downward_api: Some(DownwardAPIVolumeSource { items: Some(vec![annotations]), default_mode: None }),
             ..Volume::default()
         },
     ];
-    if is_warm(cache) {
+    if cache.is_warm() {
         let size = quantity::mebibytes(i64::from(cache.server.max_memory_mb) + HEADROOM_MB);
-        volumes.push(empty("memory", Some("Memory"), Some(size)));
+        volumes.push(empty(MEMORY, Some("Memory"), Some(size)));
     }
     volumes
 }
 
 pub fn mounts(cache: &Validated) -> Vec<VolumeMount> {
-    let mut mounts = vec![mount("agent", DIRECTORY, true), mount("podinfo", PODINFO, true)];
-    mounts.extend(is_warm(cache).then(|| mount("memory", MEMORY_DIRECTORY, false)));
+    let mut mounts = vec![mount(PROGRAM, DIRECTORY, true), mount(PODINFO, PODINFO_DIRECTORY, true)];
+    mounts.extend(cache.is_warm().then(|| mount(MEMORY, MEMORY_DIRECTORY, false)));
     mounts
 }
 
 fn mount(volume: &str, path: &str, is_read_only: bool) -> VolumeMount {
     let read_only = is_read_only.then_some(true);
     VolumeMount { name: volume.into(), mount_path: path.into(), read_only, ..VolumeMount::default() }
-}
-
-pub fn port() -> ContainerPort {
-    let (name, number) = PORT;
-    ContainerPort {
-        name: Some(name.into()),
-        container_port: number,
-        protocol: Some("TCP".into()),
-        ..ContainerPort::default()
-    }
 }
 
 /// Asks the agent.
@@ -133,6 +149,7 @@ pub fn probe(path: &str, seconds: i32) -> Probe {
             ..HTTPGetAction::default()
         }),
         period_seconds: Some(seconds),
+        timeout_seconds: Some(2),
         ..Probe::default()
     }
 }
