@@ -26,6 +26,8 @@ const EXAMPLES: &str = "\
 Examples:
   memcached-operator crd | kubectl apply --server-side -f -
   memcached-operator explain -f cache.yaml      the objects a cache would become, offline
+  memcached-operator explain -f cache.yaml --against sessions
+                                                what it would do to the pods of that cache, and what they hold
   memcached-operator --watch-namespaces shop    in one namespace, with a Role alone
   RUST_LOG=debug memcached-operator --log-format json";
 
@@ -33,7 +35,7 @@ Examples:
 pub enum Command {
     /// Print the CustomResourceDefinition
     Crd,
-    /// Print the objects that a Memcached would become, without a cluster
+    /// Print the objects that a Memcached would become, without a cluster; or what it would do to one that runs
     Explain(Explain),
 }
 
@@ -42,6 +44,10 @@ pub struct Explain {
     /// A file with a Memcached; `-` for standard input
     #[arg(long, short)]
     pub filename: PathBuf,
+    /// A cache that runs: tells, pod by pod, what the declaration would do to it, instead. The namespace is that of the
+    /// file, else the current one
+    #[arg(long, value_name = "CACHE")]
+    pub against: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]

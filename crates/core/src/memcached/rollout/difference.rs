@@ -5,6 +5,7 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use memcached_api::label;
+use memcached_api::memcached::spec::WorkloadType;
 use operator_model::difference::differences;
 
 use super::argument::{keeps_memory, layout_changes};
@@ -60,6 +61,18 @@ impl Difference {
     /// Whether memcached's container gets another image.
     pub fn has_other_server(&self) -> bool {
         self.images.contains_key(SERVER)
+    }
+}
+
+/// What a change of the template does to pods of a workload. A Deployment replaces them for whatever differs.
+pub fn effect(workload: WorkloadType, from: &PodTemplateSpec, to: &PodTemplateSpec) -> Effect {
+    if workload == WorkloadType::StatefulSet {
+        return compare(from, to).effect;
+    }
+    match (serde_json::to_value(from), serde_json::to_value(to)) {
+        _ if from == to => Effect::None,
+        (Ok(from), Ok(to)) => Effect::Recreate(differences(&from, &to, false)),
+        _ => Effect::Recreate(vec!["what cannot be compared".into()]),
     }
 }
 

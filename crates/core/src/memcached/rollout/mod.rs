@@ -25,7 +25,7 @@ use crate::memcached::validate::Validated;
 
 pub use agent_status::AgentStatus;
 pub(crate) use difference::edited;
-pub use difference::{Difference, Effect, compare, server_arguments};
+pub use difference::{Difference, Effect, compare, effect, server_arguments};
 pub use patch::{ChangeNote, RefusalNote, Target, annotate, change, confirm};
 pub use proof::{build_proof, proof_name, verdict};
 
