@@ -143,7 +143,7 @@ test-integration: testbed ## Real etcd, API server, controllers and memcached on
 test-e2e: root testbed test-image ## Real kubelet and containers in namespaces of their own (root)
 	@$(TESTBED) install --for security
 	$(CARGO) build --locked --workspace --quiet --bin memcached-operator
-	$(CARGO) test --locked --workspace --test cache --test campaign --test node --test security -- --test-threads $(THREADS)
+	$(CARGO) test --locked --workspace --test cache --test campaign --test node --test security --test warm -- --test-threads $(THREADS)
 	$(CARGO) test --locked --workspace --test teardown
 	@$(TESTBED) down --name shared
 

@@ -12,18 +12,23 @@
   resources: [memcacheds/finalizers]
   verbs: [update]
 - apiGroups: [apps]
-  resources: [controllerrevisions, deployments]
+  resources: [controllerrevisions, deployments, statefulsets]
   verbs: [get, list, watch, create, patch, delete]
 # The number of servers is handed over to an autoscaler without a dip.
 - apiGroups: [apps]
-  resources: [deployments/scale]
+  resources: [deployments/scale, statefulsets/scale]
   verbs: [patch]
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch, create, patch, delete]
+# Pods of a StatefulSet are changed in place; one that tries a new image on a node is made and deleted.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch]
+  verbs: [get, list, watch, create, patch, delete]
+# A pod of a StatefulSet is replaced, or restarted in place, only where disruption budgets allow it.
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
 # The metadata of Secrets is watched; those that a cache refers to are read, each by its name. RBAC cannot say that.
 - apiGroups: [""]
   resources: [secrets]

@@ -22,6 +22,8 @@ pub enum Command {
     Exporter(Exporter),
     /// Run memcached as a child: its memory outlives its restarts, certificates and passwords are taken live
     Run(Run),
+    /// Start memcached once to see whether it starts with these arguments, and stop it again
+    Try(Trial),
     /// Copy this program into a directory, for containers whose image does not have it
     Install(Install),
 }
@@ -66,6 +68,30 @@ pub struct Run {
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
+
+const TRY_EXAMPLES: &str = "\
+Examples:
+  memcached-agent try -- memcached -m 1024 -c 2000
+      ends with 0, and says so, once memcached has answered; with 1, and says why, if it does not
+  memcached-agent try --timeout 10s --credentials-file users -- memcached -Y users
+      the same with a login, for at most ten seconds
+
+The memory file (-e) is left out, so that no memory is touched.";
+
+/// Start memcached once to see whether it starts with these arguments, and stop it again.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = TRY_EXAMPLES)]
+// The flag of the others, for more than one question here: memcached may take its time to start.
+#[command(mut_arg("timeout", |timeout| timeout.default_value("30s").help(TRY_TIMEOUT)))]
+pub struct Trial {
+    #[command(flatten)]
+    pub target: Target,
+    /// memcached and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+const TRY_TIMEOUT: &str = "How long memcached may take until it answers, for example 500ms or 30s";
 
 /// Copy this program into a directory.
 #[derive(Debug, Clone, Args)]
@@ -249,6 +275,24 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert!(Cli::try_parse_from(["memcached-agent", "run"]).is_err());
+    }
+
+    #[test]
+    fn a_trial_has_half_a_minute_unless_told_otherwise() {
+        let timeout = |words: &[&str]| {
+            let words = [&["memcached-agent", "try"], words, &["--", "memcached", "--timeout=1s"]].concat();
+            match Cli::try_parse_from(words).unwrap().command {
+                Command::Try(trial) => {
+                    assert_eq!(trial.command, ["memcached", "--timeout=1s"]);
+                    trial.target.timeout
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(timeout(&[]), Duration::from_secs(30));
+        assert_eq!(timeout(&["--timeout=10s"]), Duration::from_secs(10));
+        assert_eq!(parse(&[]).unwrap().target.timeout, Duration::from_secs(5), "the others keep theirs");
+        assert!(Cli::try_parse_from(["memcached-agent", "try"]).is_err());
     }
 
     #[test]

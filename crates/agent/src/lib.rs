@@ -7,5 +7,6 @@ mod http;
 pub mod install;
 pub mod log;
 pub mod supervisor;
+pub mod trial;
 
 pub use chain::Chain;

@@ -20,6 +20,22 @@ pub const RESTART_TRIGGER: &str = "memcached.c5c3.io/restart-trigger";
 pub const SECRET_HASH: &str = "memcached.c5c3.io/secret-hash";
 /// On the children of a cache: a hash of what was sent when they were created or last applied.
 pub const LAST_APPLIED_HASH: &str = "memcached.c5c3.io/last-applied-hash";
+/// On pods of a StatefulSet: memcached's arguments, a JSON list. They win over the container's.
+pub const ARGS: &str = "memcached.c5c3.io/args";
+/// On pods of a StatefulSet: another value restarts memcached in place.
+pub const RESTART: &str = "memcached.c5c3.io/restart";
+/// On pods of a StatefulSet: a change in place that is not confirmed yet.
+pub const CHANGE: &str = "memcached.c5c3.io/change";
+/// On pods of a StatefulSet: the hash over the Secrets that its server was seen to have taken.
+pub const SECRET_HASH_IN_FORCE: &str = "memcached.c5c3.io/secret-hash-in-force";
+/// On pods of a StatefulSet: when a change in place was confirmed.
+pub const CHANGED_AT: &str = "memcached.c5c3.io/changed-at";
+/// On pods of a StatefulSet: a change that was undone because the pod did not come back.
+pub const REFUSED: &str = "memcached.c5c3.io/refused";
+/// Annotations of pods that are the operator's alone.
+pub const ORDERS: [&str; 6] = [ARGS, RESTART, CHANGE, CHANGED_AT, SECRET_HASH_IN_FORCE, REFUSED];
+/// The value of [`NAME`] on short-lived pods that try whether an image and its arguments start on a node.
+pub const PROOF_VALUE: &str = "memcached-proof";
 /// On Leases: the release that holds it, its namespace and name.
 pub const LEASE_RELEASE: &str = "memcached.c5c3.io/release";
 /// On Leases: the namespaces that this release watches; `*` for all.

@@ -28,6 +28,7 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub struct Clients {
     requests: Client,
+    once: Client,
     watches: Arc<Mutex<Watches>>,
 }
 
@@ -43,24 +44,32 @@ impl Clients {
     /// Clients whose requests are counted.
     pub fn new(config: Config, metrics: &Metrics) -> kube::Result<Self> {
         let requests = metrics.client(config.clone())?;
+        let mut without_retries = config.clone();
+        without_retries.default_retry = false;
+        let once = metrics.client(without_retries)?;
         // What is special about the way there is kube's to know.
         if config.proxy_url.is_some() || config.tls_server_name.is_some() {
-            return Ok(Self::sharing(requests));
+            return Ok(Self { once, ..Self::sharing(requests) });
         }
         let latest = watch_client(&config, metrics)?;
         let watches = Watches { source: Some((config, metrics.clone())), latest, count: 0 };
-        Ok(Self { requests, watches: Arc::new(Mutex::new(watches)) })
+        Ok(Self { requests, once, watches: Arc::new(Mutex::new(watches)) })
     }
 
     /// One client for everything.
     pub fn sharing(client: Client) -> Self {
         let watches = Watches { source: None, latest: client.clone(), count: 0 };
-        Self { requests: client, watches: Arc::new(Mutex::new(watches)) }
+        Self { once: client.clone(), requests: client, watches: Arc::new(Mutex::new(watches)) }
     }
 
     /// The client for requests.
     pub fn requests(&self) -> &Client {
         &self.requests
+    }
+
+    /// A client for requests that are not repeated by themselves: kube's own asks again where an answer is 429.
+    pub fn once(&self) -> &Client {
+        &self.once
     }
 
     /// A client for one more watch.

@@ -11,6 +11,7 @@ pub mod children;
 pub mod client;
 pub mod controller;
 pub mod event;
+pub mod http;
 pub mod lease;
 pub mod metrics;
 pub mod packed;

@@ -24,6 +24,7 @@ pub mod quantity;
 pub mod range;
 pub mod reason;
 pub mod resource;
+pub mod rollout;
 pub mod rule;
 pub mod selector;
 pub mod template;

@@ -28,6 +28,12 @@ pub trait TemplateInputs: Clone + Serialize + DeserializeOwned {
     /// Takes over what changes a template in force without building it anew, as the hash of a Secret. Returns whether
     /// anything did.
     fn refresh(kept: &mut KeptTemplate<Self>, now: &Self) -> bool;
+
+    /// The kept template with nothing changed but what the changed inputs ask for, where that can be told apart; none
+    /// where it has to be built anew. What a newer operator would build differently then waits for another occasion.
+    fn edit(_kept: &KeptTemplate<Self>, _now: &Self, _built: &PodTemplateSpec) -> Option<PodTemplateSpec> {
+        None
+    }
 }
 
 /// A template with what it was built from, as a ControllerRevision holds it.
@@ -73,7 +79,10 @@ pub fn decide<I: TemplateInputs>(
         return write(KeptTemplate { inputs: now, template, found });
     };
     if !I::is_in_force(&kept, &now) {
-        return write(KeptTemplate { inputs: now, template: built.clone(), found: false });
+        let edited = I::edit(&kept, &now, built);
+        let found = kept.found && edited.is_some();
+        let template = edited.unwrap_or_else(|| built.clone());
+        return write(KeptTemplate { inputs: now, template, found });
     }
     if I::refresh(&mut kept, &now) {
         return write(kept);
@@ -146,15 +155,22 @@ impl PodFields {
 
     /// Whether `now` declares what this one did.
     pub fn is_same(&self, now: &Self) -> bool {
-        self.declared.keys().chain(now.declared.keys()).all(|path| {
-            match (self.declared.get(path), now.declared.get(path)) {
+        self.changes(now).next().is_none()
+    }
+
+    /// The paths of the fields that `now` declares otherwise.
+    pub fn changes<'a>(&'a self, now: &'a Self) -> impl Iterator<Item = &'a str> {
+        let is_same = |path: &&String| {
+            match (self.declared.get(*path), now.declared.get(*path)) {
                 // A default was written into the spec: one of that time, or one of a field that there was not then.
-                (None, Some(value)) => self.defaults.get(path).or_else(|| now.defaults.get(path)) == Some(value),
+                (None, Some(value)) => self.defaults.get(*path).or_else(|| now.defaults.get(*path)) == Some(value),
                 // What was declared is today's default, or that of a field which only a newer operator knows.
-                (Some(then), None) => now.defaults.get(path).or_else(|| self.defaults.get(path)) == Some(then),
+                (Some(then), None) => now.defaults.get(*path).or_else(|| self.defaults.get(*path)) == Some(then),
                 (then, now) => then == now,
             }
-        })
+        };
+        let paths = self.declared.keys().chain(now.declared.keys());
+        paths.filter(move |path| !is_same(path)).map(String::as_str)
     }
 }
 

@@ -1,6 +1,8 @@
 //! What is kept of an object in a store: all that a reconcile reads, and nothing that only fills memory.
 //! A pod as the API server has it takes some 10 kB, of which a status reads a tenth.
 
+use std::collections::BTreeMap;
+
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
 
@@ -16,11 +18,11 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const WITHOUT_STATUS: [ResourceType; 6] =
     [CERTIFICATE, HORIZONTAL_POD_AUTOSCALER, NETWORK_POLICY, POD_DISRUPTION_BUDGET, SERVICE, SERVICE_MONITOR];
 
-/// Removes what no reconcile reads of an object of this kind.
-pub fn trim(resource: ResourceType, object: &mut DynamicObject) {
+/// Removes what no reconcile reads of an object of this kind; of pods, these annotations are read.
+pub fn trim(resource: ResourceType, object: &mut DynamicObject, pod_annotations: &[&str]) {
     trim_metadata(object);
     if resource == POD {
-        trim_pod(object);
+        trim_pod(object, pod_annotations);
     } else if WITHOUT_STATUS.contains(&resource)
         && let Some(fields) = object.data.as_object_mut()
     {
@@ -39,11 +41,11 @@ pub fn trim_metadata(object: &mut DynamicObject) {
 }
 
 /// A pod is read for what keeps it from being ready; of one that is, nothing more is.
-fn trim_pod(pod: &mut DynamicObject) {
-    pod.metadata.annotations = None;
+fn trim_pod(pod: &mut DynamicObject, annotations: &[&str]) {
+    keep(&mut pod.metadata.annotations, annotations);
+    keep(&mut pod.metadata.labels, &[REVISION]);
     pod.metadata.generate_name = None;
     pod.metadata.generation = None;
-    pod.metadata.labels = None;
     pod.metadata.managed_fields = None;
     pod.metadata.owner_references = None;
     let status = pod.data.get("status").map(|status| {
@@ -62,6 +64,16 @@ fn trim_pod(pod: &mut DynamicObject) {
         Value::Object(kept)
     });
     pod.data = Value::Object(status.map(|status| ("status".to_owned(), status)).into_iter().collect());
+}
+
+/// The label by which a StatefulSet's controller tells of which template a pod is.
+const REVISION: &str = "controller-revision-hash";
+
+fn keep(texts: &mut Option<BTreeMap<String, String>>, keys: &[&str]) {
+    if let Some(all) = texts {
+        all.retain(|key, _| keys.contains(&key.as_str()));
+    }
+    *texts = texts.take().filter(|kept| !kept.is_empty());
 }
 
 /// The conditions of a pod that are read.
@@ -131,7 +143,7 @@ mod tests {
                 }],
             },
         }));
-        trim(POD, &mut pod);
+        trim(POD, &mut pod, &["note"]);
         assert_eq!(pod.data.as_object().unwrap().len(), 1, "no spec: {}", pod.data);
         assert!(pod.metadata.labels.is_none() && pod.metadata.managed_fields.is_none());
         let pod: Pod = serde_json::from_value(serde_json::to_value(&pod).unwrap()).unwrap();
@@ -143,6 +155,18 @@ mod tests {
         let last = container.last_state.as_ref().unwrap().terminated.as_ref().unwrap();
         assert_eq!((last.message.as_deref(), container.restart_count), (Some("failed to listen"), 3));
         assert_eq!(status.conditions.unwrap()[0].reason.as_deref(), Some("ContainersNotReady"));
+    }
+
+    #[test]
+    fn what_a_rollout_reads_of_a_pod_is_kept() {
+        let mut pod = object(json!({
+            "metadata": {
+                "name": "a-0", "labels": {REVISION: "a-1", "team": "b"}, "annotations": {"note": "x", "other": "y"},
+            },
+        }));
+        trim(POD, &mut pod, &["note"]);
+        assert_eq!(pod.metadata.labels, Some([(REVISION.to_owned(), "a-1".to_owned())].into()));
+        assert_eq!(pod.metadata.annotations, Some([("note".to_owned(), "x".to_owned())].into()));
     }
 
     #[test]
@@ -162,7 +186,7 @@ mod tests {
                     }],
                 },
             }));
-            trim(POD, &mut pod);
+            trim(POD, &mut pod, &[]);
             pod
         };
         assert_eq!(pod("2026-01-01T00:00:00Z", "10.0.0.1"), pod("2026-01-02T00:00:00Z", "10.0.0.2"));
@@ -176,7 +200,7 @@ mod tests {
                 "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "a"},
                 "spec": {"minAvailable": 1}, "status": {"disruptionsAllowed": allowed},
             }));
-            trim(POD_DISRUPTION_BUDGET, &mut budget);
+            trim(POD_DISRUPTION_BUDGET, &mut budget, &[]);
             budget
         };
         assert_eq!(budget(1), budget(2));
@@ -188,7 +212,7 @@ mod tests {
         let annotations = json!({LAST_APPLIED: "{}", "team": "a"});
         let metadata = json!({"name": "a", "annotations": annotations});
         let mut service = object(json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata}));
-        trim(SERVICE, &mut service);
+        trim(SERVICE, &mut service, &[]);
         assert_eq!(service.metadata.annotations.unwrap().into_keys().collect::<Vec<_>>(), ["team"]);
     }
 }

@@ -26,6 +26,8 @@ const EXAMPLES: &str = "\
 Examples:
   memcached-operator crd | kubectl apply --server-side -f -
   memcached-operator explain -f cache.yaml      the objects a cache would become, offline
+  memcached-operator explain -f cache.yaml --against sessions
+                                                what it would do to the pods of that cache, and what they hold
   memcached-operator --watch-namespaces shop    in one namespace, with a Role alone
   RUST_LOG=debug memcached-operator --log-format json";
 
@@ -33,7 +35,7 @@ Examples:
 pub enum Command {
     /// Print the CustomResourceDefinition
     Crd,
-    /// Print the objects that a Memcached would become, without a cluster
+    /// Print the objects that a Memcached would become, without a cluster; or what it would do to one that runs
     Explain(Explain),
 }
 
@@ -42,6 +44,10 @@ pub struct Explain {
     /// A file with a Memcached; `-` for standard input
     #[arg(long, short)]
     pub filename: PathBuf,
+    /// A cache that runs: tells, pod by pod, what the declaration would do to it, instead. The namespace is that of the
+    /// file, else the current one
+    #[arg(long, value_name = "CACHE")]
+    pub against: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -103,10 +109,10 @@ pub struct Operator {
     /// when they change
     #[arg(long)]
     pub webhook_cert_dir: Option<PathBuf>,
-    /// What runs the pods of caches that do not say it
+    /// What runs the pods of new caches that do not say it
     #[arg(long, value_enum, default_value_t = DefaultWorkload::Deployment)]
     pub default_workload: DefaultWorkload,
-    /// The image with our agent, the exporter of caches with passwords: the operator's own
+    /// The image with our agent, which keeps caches warm and exports the metrics of those with passwords: the operator's own
     #[arg(long, env = "AGENT_IMAGE")]
     pub agent_image: Option<String>,
     /// How many caches are reconciled at once, of all namespaces together
@@ -138,11 +144,12 @@ impl FailurePolicy {
     }
 }
 
-/// What can run the pods of a cache in this version.
+/// What can run the pods of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum DefaultWorkload {
     Deployment,
+    StatefulSet,
 }
 
 impl Operator {
@@ -158,6 +165,7 @@ impl From<DefaultWorkload> for WorkloadType {
     fn from(workload: DefaultWorkload) -> Self {
         match workload {
             DefaultWorkload::Deployment => Self::Deployment,
+            DefaultWorkload::StatefulSet => Self::StatefulSet,
         }
     }
 }

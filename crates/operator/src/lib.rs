@@ -19,7 +19,12 @@ const NAME: &str = "memcached-operator";
 pub fn main(settings: &PodDefaults) -> ExitCode {
     let cli = args::Cli::parse();
     let agent_image = cli.operator.agent_image.clone().unwrap_or_else(|| settings.agent_image.clone());
-    let settings = &PodDefaults { agent_image, ..settings.clone() };
+    let settings = &PodDefaults {
+        agent_image,
+        workload: cli.operator.default_workload.into(),
+        operator_namespace: cli.operator.leader_election_namespace.clone(),
+        ..settings.clone()
+    };
     let outcome = match &cli.command {
         Some(args::Command::Crd) => explain::print_crds(),
         Some(args::Command::Explain(explain)) => explain::explain(explain, settings),

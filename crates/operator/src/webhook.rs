@@ -4,6 +4,7 @@ use std::error::Error;
 
 use kube::Client;
 use memcached_api::admission::{self, Webhook};
+use memcached_core::memcached::PodDefaults;
 use operator_kit::admin::Readiness;
 use operator_kit::certificate::{self, Configuration, Mounted, Registration, SelfManaged, Serving, Times};
 use operator_kit::lease::Leadership;
@@ -30,7 +31,8 @@ pub fn serve(
         return Ok(None);
     }
     let serving = certificate(operator, client, leadership, tasks, shutdown)?;
-    let webhooks = memcached::webhooks(operator.default_workload.into());
+    let webhooks =
+        memcached::webhooks(PodDefaults { workload: operator.default_workload.into(), ..PodDefaults::default() });
     let server = webhook::serve(&operator.webhook_bind_address, webhooks, serving, metrics, shutdown.clone())?;
     if let Some(server) = &server {
         readiness.register("webhook", server.readiness());

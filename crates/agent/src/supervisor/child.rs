@@ -3,8 +3,14 @@
 use std::fmt;
 use std::io;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
+
+use super::signal::Signals;
+
+/// How often it is looked at whether it has ended, should the signal that tells it be missed.
+const TICK: Duration = Duration::from_millis(250);
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +82,16 @@ impl Child {
             }
         }
         exit
+    }
+
+    /// Waits for its end.
+    pub async fn exit(&self, signals: &mut Signals) -> Exit {
+        loop {
+            if let Some(exit) = self.reap() {
+                return exit;
+            }
+            signals.child_within(TICK).await;
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::Signal;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
+use super::announcement::Announcement;
 use super::argument::memory_file;
 use super::child::{Child, Exit};
 use super::memory_file::{Kept, MemoryFile, pause};
@@ -72,6 +73,7 @@ pub struct Supervisor<'a> {
     pub(super) state: &'a State,
     pub(super) order_file: OrderFile,
     pub(super) orders: Orders,
+    pub(super) announcement: Announcement,
     /// Arguments with which memcached did not start: they are not tried again.
     pub(super) refused: Option<Vec<String>>,
     /// Arguments with which it did.
@@ -92,6 +94,7 @@ impl<'a> Supervisor<'a> {
             state,
             order_file: orders,
             orders: Orders::default(),
+            announcement: Announcement::default(),
             refused: None,
             proven: None,
             is_started: false,
@@ -174,6 +177,7 @@ impl<'a> Supervisor<'a> {
 
     fn begin(&mut self, arguments: Vec<String>, memory: Option<MemoryFile>, kept: Kept) -> io::Result<Life> {
         self.reloader.starting(&arguments, self.state);
+        self.forget_announcement();
         self.is_started = true;
         let child = Child::spawn(&self.settings.program, &arguments)?;
         tracing::info!(pid = child.pid(), has_memory = kept != Kept::Nothing, "memcached starts");
@@ -217,9 +221,11 @@ impl<'a> Supervisor<'a> {
         }
         // A signal before memcached has its handlers would end it.
         if life.is_up {
-            self.reloader.poll(&life.child, &self.settings.source, self.state).await;
+            self.take_files(life).await;
         }
-        self.take_orders()
+        let is_ordered = self.take_orders();
+        self.note_announcement();
+        is_ordered
     }
 
     /// Reads what is asked for; whether memcached has to be started anew for it.
@@ -230,7 +236,7 @@ impl<'a> Supervisor<'a> {
             tracing::error!(error, "an order makes no sense and is not carried out");
         }
         let args = if orders.error.is_some() { self.orders.args.clone() } else { orders.args };
-        let new = Orders { args, restart: orders.restart, error: None };
+        let new = Orders { args, restart: orders.restart, secret_hash: orders.secret_hash, error: None };
         let before = std::mem::replace(&mut self.orders, new);
         // A token that is taken away asks for nothing.
         let is_restart = self.orders.restart.is_some() && before.restart != self.orders.restart;
@@ -287,12 +293,12 @@ impl<'a> Supervisor<'a> {
         self.state.update(|status| status.memcached.phase = Phase::Stopping);
         // The gentle one, whether or not there is a memory that we know of.
         life.child.signal(Signal::USR1);
-        let exit = if let Ok(exit) = timeout(self.settings.stop_timeout, exit(signals, &life.child)).await {
+        let exit = if let Ok(exit) = timeout(self.settings.stop_timeout, life.child.exit(signals)).await {
             exit
         } else {
             tracing::error!("memcached does not stop: it is killed, and starts empty");
             life.child.signal(Signal::KILL);
-            exit(signals, &life.child).await
+            life.child.exit(signals).await
         };
         tracing::info!(%exit, "memcached has stopped");
         self.ended(exit);
@@ -310,16 +316,6 @@ impl<'a> Supervisor<'a> {
 async fn pause_after(signals: &mut Signals, failures: &mut u32) -> Option<u8> {
     *failures = failures.saturating_add(1);
     signals.stop_within(backoff(*failures)).await.then_some(0)
-}
-
-/// Waits for memcached's end.
-async fn exit(signals: &mut Signals, child: &Child) -> Exit {
-    loop {
-        if let Some(exit) = child.reap() {
-            return exit;
-        }
-        signals.child_within(TICK).await;
-    }
 }
 
 /// How long until memcached is started again after so many failures in a row.

@@ -2,16 +2,17 @@
 //! passwords in force across everything that can be done without ending the pod.
 
 mod annotation;
-mod argument;
-mod child;
+mod announcement;
+pub(crate) mod argument;
+pub(crate) mod child;
 mod file;
 mod life;
 mod memory_file;
 mod metrics;
 mod order;
-mod question;
+pub(crate) mod question;
 mod reload;
-mod signal;
+pub(crate) mod signal;
 mod site;
 mod state;
 

@@ -11,6 +11,8 @@ use super::file::Fingerprint;
 pub const ARGS: &str = "memcached.c5c3.io/args";
 /// Another value restarts memcached in place.
 pub const RESTART: &str = "memcached.c5c3.io/restart";
+/// The hash of the Secrets whose files memcached should have in force.
+pub const SECRET_HASH: &str = "memcached.c5c3.io/secret-hash";
 
 /// More arguments, and longer ones, than any command line has.
 const MOST_ARGUMENTS: usize = 256;
@@ -23,6 +25,8 @@ pub struct Orders {
     pub args: Option<Vec<String>>,
     /// The token of the restart that was last asked for.
     pub restart: Option<String>,
+    /// The hash of the Secrets, as announced.
+    pub secret_hash: Option<String>,
     /// What makes no sense.
     pub error: Option<String>,
 }
@@ -31,9 +35,10 @@ impl Orders {
     /// The orders among annotations.
     pub fn of(annotations: &BTreeMap<String, String>) -> Self {
         let restart = annotations.get(RESTART).cloned();
+        let secret_hash = annotations.get(SECRET_HASH).cloned();
         match annotations.get(ARGS).map(|text| arguments(text)).transpose() {
-            Ok(args) => Self { args, restart, error: None },
-            Err(why) => Self { args: None, restart, error: Some(format!("annotation {ARGS}: {why}")) },
+            Ok(args) => Self { args, restart, secret_hash, error: None },
+            Err(why) => Self { args: None, restart, secret_hash, error: Some(format!("annotation {ARGS}: {why}")) },
         }
     }
 }
@@ -121,5 +126,9 @@ mod tests {
         assert_eq!(file.poll(), None);
         fs::write(&path, "memcached.c5c3.io/restart=\"22\"").unwrap();
         assert_eq!(file.poll().unwrap().restart.as_deref(), Some("22"));
+        fs::write(&path, "memcached.c5c3.io/args=\"no list\"\nmemcached.c5c3.io/secret-hash=\"5ec7e7\"").unwrap();
+        let orders = file.poll().unwrap();
+        assert!(orders.error.is_some());
+        assert_eq!(orders.secret_hash.as_deref(), Some("5ec7e7"), "one order does not stop another");
     }
 }

@@ -5,19 +5,21 @@ use std::time::{Duration, SystemTime};
 use memcached_wire::{Report, Stats};
 use tokio::time::timeout;
 
+use super::child::Child;
 use super::life::{Life, Supervisor};
 use super::memory_file::Kept;
 use super::state::{Phase, Start};
 use crate::Chain;
-use crate::exporter::SourceError;
+use crate::exporter::{Source, SourceError};
 
 /// Shorter than anybody waits for the agent.
-const QUESTION: Duration = Duration::from_secs(2);
+pub(crate) const QUESTION: Duration = Duration::from_secs(2);
 
 impl Supervisor<'_> {
     /// Asks memcached how it is.
     pub(super) async fn ask(&mut self, life: &mut Life) {
-        let Ok(answer) = timeout(QUESTION, self.question(life)).await else { return };
+        let asked = question(&self.settings.source, !life.is_ready);
+        let Ok(answer) = timeout(QUESTION, asked).await else { return };
         match answer {
             Ok((version, stats)) => {
                 self.state.answered();
@@ -40,21 +42,12 @@ impl Supervisor<'_> {
         }
     }
 
-    /// memcached's version, and the first time its statistics.
-    async fn question(&self, life: &Life) -> Result<(String, Option<Stats>), SourceError> {
-        let mut connection = self.settings.source.connect_anyhow().await?;
-        let version = connection.version().await?;
-        let stats = if life.is_ready { None } else { Some(connection.stats(Report::General).await?) };
-        Ok((version, stats))
-    }
-
     /// memcached answers for the first time.
     async fn ready(&mut self, life: &mut Life, version: String, stats: &Stats) {
-        let number = |name: &str| stats.get(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or_default();
-        if number("pid") != u64::from(life.child.pid().unsigned_abs()) {
-            // Somebody else's, who has our port.
+        if !is_of(stats, &life.child) {
             return;
         }
+        let number = |name: &str| stats.get(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or_default();
         let (uptime, items) = (number("uptime"), number("curr_items"));
         let is_warm = match life.kept {
             Kept::Memory(left) => left.is_taken_up(SystemTime::now(), life.began.elapsed(), uptime, items),
@@ -84,4 +77,17 @@ impl Supervisor<'_> {
         });
         self.reloader.started(&self.settings.source, self.state).await;
     }
+}
+
+/// memcached's version and, where they are wanted, its statistics.
+pub(crate) async fn question(source: &Source, wants_stats: bool) -> Result<(String, Option<Stats>), SourceError> {
+    let mut connection = source.connect_anyhow().await?;
+    let version = connection.version().await?;
+    let stats = if wants_stats { Some(connection.stats(Report::General).await?) } else { None };
+    Ok((version, stats))
+}
+
+/// Whether these are statistics of this memcached: somebody else may have its port.
+pub(crate) fn is_of(stats: &Stats, child: &Child) -> bool {
+    stats.get("pid").and_then(|pid| pid.parse::<i32>().ok()) == Some(child.pid())
 }

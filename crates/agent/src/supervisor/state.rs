@@ -87,6 +87,9 @@ pub struct OrdersStatus {
     pub args_in_force: bool,
     /// The restart that was carried out last.
     pub restart: Option<String>,
+    /// The hash of the Secrets that was announced: the files that came with it have been compared since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_hash: Option<String>,
     /// Why something was not carried out.
     pub error: Option<String>,
 }
@@ -194,5 +197,9 @@ mod tests {
         assert_eq!(status["memcached"]["itemsRecovered"], 0);
         assert_eq!(status["orders"]["argsInForce"], false);
         assert!(status.get("certificates").is_none());
+        assert!(status["orders"].get("secretHash").is_none());
+        let state = State::default();
+        state.update(|status| status.orders.secret_hash = Some("5ec7e7".into()));
+        assert_eq!(serde_json::to_value(state.status()).unwrap()["orders"]["secretHash"], "5ec7e7");
     }
 }

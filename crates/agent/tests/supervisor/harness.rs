@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -84,6 +84,22 @@ impl Pod {
         words.chain(arguments.iter().cloned()).collect()
     }
 
+    /// The agent with what it is to do, and memcached with its arguments behind it.
+    pub fn command(&self, options: &[&str], arguments: &[String]) -> Command {
+        // Bound to its parent: in a container, too, memcached dies with the first process.
+        let memcached = self.place.command().unwrap();
+        let mut command = bound_to_parent(env!("CARGO_BIN_EXE_memcached-agent"));
+        command
+            .args(options)
+            .arg(format!("--memcached={}", self.address()))
+            .arg("--")
+            .arg(memcached.get_program())
+            .args(self.command_line(arguments))
+            .envs(memcached.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .stdin(Stdio::null());
+        command
+    }
+
     /// Starts an agent.
     pub fn start(&self, options: &[&str], arguments: &[String]) -> Agent {
         Agent::start(self, options, arguments)
@@ -130,21 +146,14 @@ pub struct Agent {
 
 impl Agent {
     fn start(pod: &Pod, options: &[&str], arguments: &[String]) -> Self {
-        // Bound to its parent: in a container, too, memcached dies with the first process.
-        let memcached = pod.place.command().unwrap();
-        let mut command = bound_to_parent(env!("CARGO_BIN_EXE_memcached-agent"));
-        command
-            .args(["run", "--listen=127.0.0.1:0", "--status-listen=127.0.0.1:0", "--timeout=5s"])
-            .arg(format!("--memcached={}", pod.address()))
-            .arg(format!("--annotations-file={}", pod.text("annotations")))
-            .args(options)
-            .arg("--")
-            .arg(memcached.get_program())
-            .args(pod.command_line(arguments))
-            .envs(memcached.get_envs().filter_map(|(name, value)| Some((name, value?))))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+        let annotations = format!("--annotations-file={}", pod.text("annotations"));
+        let run = ["run", "--listen=127.0.0.1:0", "--status-listen=127.0.0.1:0", "--timeout=5s", annotations.as_str()];
+        Self::watch(pod.command(&[&run, options].concat(), arguments))
+    }
+
+    /// Starts one with this command line, and keeps what it says.
+    pub fn watch(mut command: Command) -> Self {
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = testbed::spawn(command).unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();

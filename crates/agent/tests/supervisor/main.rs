@@ -7,3 +7,4 @@ mod hostile;
 mod life;
 mod order;
 mod reload;
+mod trial;

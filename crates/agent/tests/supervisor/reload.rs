@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use memcached_wire::shown_certificate;
 use rustix::process::{Signal, kill_process};
+use serde_json::Value;
 use testbed::pki::Pki;
 
 use super::harness::{Agent, Pod, fill, found, text};
@@ -57,6 +58,48 @@ async fn passwords_are_taken_live_and_the_old_ones_refused() {
     }
     let log = agent.log();
     assert!(!log.contains("other") && !log.contains("ann:"), "passwords are not for logs: {log}");
+}
+
+/// Whether the status proves that the files of a Secret with this hash are in force, as the operator reads it.
+fn proves(status: &Value, hash: &str) -> bool {
+    status["orders"]["secretHash"] == hash && status["credentials"]["inForce"] != false
+}
+
+#[tokio::test]
+async fn an_announced_hash_is_told_once_its_files_were_compared() {
+    let pod = Pod::new();
+    pod.swap("passwords", b"ann:old\n");
+    pod.annotate(&[("secret-hash", "first")]);
+    let agent = with_passwords(&pod, &[]);
+    let status = agent.eventually("the first hash", |status| proves(status, "first")).await;
+    assert_eq!((&status["credentials"]["inForce"], &status["credentials"]["reloads"]), (&true.into(), &0.into()));
+
+    // The kubelet may refresh either first.
+    pod.annotate(&[("secret-hash", "second")]);
+    pod.swap("passwords", b"ann:new\n");
+    let status = agent.eventually("the second hash", |status| proves(status, "second")).await;
+    assert_eq!((&status["credentials"]["reloads"], &status["memcached"]["restarts"]), (&1.into(), &0.into()));
+    assert!(pod.login("ann", "new").await.is_ok());
+    assert!(pod.login("ann", "old").await.is_err());
+
+    pod.swap("passwords", b"no colon\n");
+    pod.annotate(&[("secret-hash", "third")]);
+    let status = agent.eventually("the third hash", |status| status["orders"]["secretHash"] == "third").await;
+    assert!(!proves(&status, "third"), "what is not taken is not in force: {status:#}");
+    pod.annotate(&[]);
+    agent.eventually("no hash", |status| status["orders"]["secretHash"].is_null()).await;
+}
+
+#[tokio::test]
+async fn an_announced_hash_is_told_without_files_too_and_in_every_life() {
+    let pod = Pod::new();
+    let agent = pod.start(&[], &pod.warm(&[]));
+    assert!(agent.ready(0).await["orders"].get("secretHash").is_none());
+    pod.annotate(&[("secret-hash", "first")]);
+    agent.eventually("the hash", |status| proves(status, "first")).await;
+    pod.annotate(&[("secret-hash", "first"), ("restart", "monday")]);
+    agent.ready(1).await;
+    agent.eventually("the hash again", |status| proves(status, "first")).await;
 }
 
 struct Certificates {

@@ -44,6 +44,18 @@ pub const POD_CREATION_FAILED: &str = "PodCreationFailed";
 pub const SCHEDULING_FAILED: &str = "SchedulingFailed";
 /// An Event: a rollout made no progress within its deadline.
 pub const ROLLOUT_STALLED: &str = "RolloutStalled";
+/// An Event: a pod was changed in place.
+pub const POD_CHANGED: &str = "PodChangedInPlace";
+/// An Event: a pod will be replaced, and what it holds is lost.
+pub const POD_WILL_BE_REPLACED: &str = "PodWillBeReplaced";
+/// An Event: a pod that did not come back was changed back.
+pub const CHANGE_UNDONE: &str = "ChangeUndone";
+/// An Event: a rollout stands still until something else is declared.
+pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
+/// An Event: changed certificates and passwords are in force.
+pub const SECRETS_IN_FORCE: &str = "SecretsInForce";
+/// An Event: changed certificates or passwords cannot be used; those before them stay in force.
+pub const SECRETS_REFUSED: &str = "SecretsRefused";
 /// An Event: a load balancer lets everybody in who can reach it.
 pub const LOAD_BALANCER_OPEN: &str = "LoadBalancerOpen";
 /// An Event: plaintext is served beside TLS.

@@ -4,6 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::memcached::spec::WorkloadType;
+
 /// What the operator has seen of the cache.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -30,6 +32,9 @@ pub struct MemcachedStatus {
     /// The version of memcached that is declared: the image's tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// What runs the pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload_type: Option<WorkloadType>,
     /// One or two words on how the cache is, for `kubectl get`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,

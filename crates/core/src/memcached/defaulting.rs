@@ -3,16 +3,17 @@
 //! Nothing that was given changes, and filling twice is filling once. Whether a value was given or filled in before
 //! is told by its owner: what a webhook wrote has none in `metadata.managedFields`.
 
-use memcached_api::memcached::spec::{STOCK_EXPORTER, Server, ServiceMonitor, WorkloadType};
+use memcached_api::memcached::spec::{STOCK_EXPORTER, Server, ServiceMonitor};
 use serde_json::{Map, Value, json};
 
 use crate::memcached::pod_defaults::DEFAULT_IMAGE;
 
 type Object = Map<String, Value>;
 
-/// The object with its defaults. `old` is what it was, if this is an update; `workload` runs the pods of a new cache
-/// that does not say what shall.
-pub fn fill(old: Option<&Value>, new: &Value, workload: WorkloadType) -> Value {
+/// The object with its defaults. `old` is what it was, if this is an update.
+///
+/// Not what runs the pods: whoever does not say that gets what there is, or what the operator is told for new ones.
+pub fn fill(old: Option<&Value>, new: &Value) -> Value {
     let mut filled = new.clone();
     let before = old.and_then(|old| old.get("spec")).and_then(Value::as_object);
     if let Some(spec) = filled.get_mut("spec").and_then(Value::as_object_mut) {
@@ -22,7 +23,6 @@ pub fn fill(old: Option<&Value>, new: &Value, workload: WorkloadType) -> Value {
         fill_availability(spec);
         fill_autoscaling(spec);
         fill_replicas(spec, before, new);
-        fill_workload(spec, before, old.is_none().then_some(workload));
     }
     filled
 }
@@ -151,19 +151,6 @@ fn fill_replicas(spec: &mut Object, before: Option<&Object>, object: &Value) {
                 set_default(spec, "replicas", count.clone());
             }
         }
-    }
-}
-
-/// What runs the pods is settled when a cache is made, too; a manifest that does not say it keeps it.
-fn fill_workload(spec: &mut Object, before: Option<&Object>, default: Option<WorkloadType>) {
-    let settled = before.and_then(|before| before.get("workload")).and_then(|workload| workload.get("type"));
-    let settled = settled.filter(|type_| !type_.is_null()).cloned();
-    let Some(type_) = settled.or_else(|| default.map(|type_| json!(type_))) else { return };
-    if given(spec, "workload").is_none() {
-        spec.insert("workload".into(), json!({}));
-    }
-    if let Some(workload) = section(spec, "workload") {
-        set_default(workload, "type", type_);
     }
 }
 

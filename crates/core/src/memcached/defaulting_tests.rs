@@ -12,11 +12,11 @@ fn owned(spec: &Value, fields: &[&str]) -> Value {
 }
 
 fn created(spec: &Value) -> Value {
-    fill(None, &object(spec), WorkloadType::Deployment)["spec"].clone()
+    fill(None, &object(spec))["spec"].clone()
 }
 
 fn updated(old: &Value, new: &Value) -> Value {
-    fill(Some(&object(old)), &object(new), WorkloadType::Deployment)["spec"].clone()
+    fill(Some(&object(old)), &object(new))["spec"].clone()
 }
 
 #[test]
@@ -29,11 +29,8 @@ fn a_new_cache_says_what_it_gets() {
             "memcached": {
                 "maxMemoryMB": 64, "maxConnections": 1024, "threads": 4, "maxItemSize": "1m", "verbosity": 0,
             },
-            "workload": {"type": "Deployment"},
         })
     );
-    let stateful = fill(None, &object(&json!({})), WorkloadType::StatefulSet);
-    assert_eq!(stateful["spec"]["workload"]["type"], "StatefulSet");
 }
 
 #[test]
@@ -83,12 +80,12 @@ fn a_count_that_nobody_gave_makes_way_for_an_autoscaler() {
     let old = json!({"replicas": 1});
     let new = json!({"replicas": 1, "autoscaling": {"enabled": true, "maxReplicas": 3}});
     assert!(updated(&old, &new)["replicas"].is_null());
-    let fill_owned = |fields: &[&str]| fill(Some(&object(&old)), &owned(&new, fields), WorkloadType::Deployment);
+    let fill_owned = |fields: &[&str]| fill(Some(&object(&old)), &owned(&new, fields));
     assert!(fill_owned(&["autoscaling"])["spec"]["replicas"].is_null());
     assert_eq!(fill_owned(&["replicas"])["spec"]["replicas"], 1, "refused by its rule, not dropped in silence");
     let mut scaled = owned(&new, &["replicas"]);
     scaled["metadata"]["managedFields"][0]["subresource"] = json!("scale");
-    let filled = fill(Some(&object(&old)), &scaled, WorkloadType::Deployment);
+    let filled = fill(Some(&object(&old)), &scaled);
     assert!(filled["spec"]["replicas"].is_null(), "kubectl scale declares nothing");
 }
 
@@ -114,18 +111,16 @@ fn a_version_needs_no_image_and_a_filled_one_gives_way() {
     assert!(created(&json!({"version": "1.6.45"}))["image"].is_null());
     let both = json!({"version": "1.6.45", "image": "memcached:1.6"});
     assert!(updated(&json!({"image": "memcached:1.6"}), &both)["image"].is_null());
-    let given = fill(None, &owned(&both, &["image"]), WorkloadType::Deployment);
+    let given = fill(None, &owned(&both, &["image"]));
     assert_eq!(given["spec"]["image"], "memcached:1.6");
     let other = json!({"version": "1.6.45", "image": "example.org/cache:1"});
     assert_eq!(created(&other)["image"], "example.org/cache:1", "refused by its rule");
 }
 
 #[test]
-fn the_type_of_workload_is_settled_once() {
-    let old = json!({"workload": {"type": "StatefulSet"}});
-    assert_eq!(updated(&old, &json!({}))["workload"]["type"], "StatefulSet");
-    assert_eq!(updated(&old, &json!({"workload": {"type": "Deployment"}}))["workload"]["type"], "Deployment");
-    assert!(updated(&json!({}), &json!({}))["workload"].is_null(), "made without a webhook: the child says it");
+fn what_runs_the_pods_is_not_written_down() {
+    assert!(updated(&json!({"workload": {"type": "StatefulSet"}}), &json!({}))["workload"].is_null());
+    assert!(updated(&json!({}), &json!({}))["workload"].is_null(), "the child says it");
 }
 
 #[test]
@@ -145,5 +140,5 @@ fn what_was_built_of_silence_stays_as_it_is() {
 #[test]
 fn an_object_without_a_spec_is_left_to_the_schema() {
     let empty = json!({"metadata": {"name": "sessions"}});
-    assert_eq!(fill(None, &empty, WorkloadType::Deployment), empty);
+    assert_eq!(fill(None, &empty), empty);
 }

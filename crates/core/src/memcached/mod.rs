@@ -5,6 +5,7 @@ pub mod defaulting;
 pub mod observed;
 pub mod pod_defaults;
 pub mod revision;
+pub mod rollout;
 pub mod rollout_fields;
 pub mod rule;
 pub mod secret;

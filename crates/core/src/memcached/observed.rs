@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment};
+use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use memcached_api::Memcached;
-use memcached_api::memcached::spec::TlsMode;
+use memcached_api::memcached::spec::{TlsMode, WorkloadType};
 use operator_model::problem::Problem;
 use operator_model::template::KeptTemplate;
 
 use crate::memcached::build::owner;
 use crate::memcached::revision;
+use crate::memcached::rollout::revision_label;
 use crate::memcached::secret::Data;
 use crate::memcached::validate::Validated;
 
@@ -23,8 +24,10 @@ pub struct Observed {
     pub cache: Arc<Memcached>,
     /// The Deployment of its name, whoever owns it.
     pub deployment: Option<Deployment>,
-    /// Whether that is certain; else the Deployment is left alone.
-    pub is_deployment_known: bool,
+    /// The StatefulSet of its name, whoever owns it.
+    pub stateful_set: Option<StatefulSet>,
+    /// Whether these are certain; else they are left alone.
+    pub is_workload_known: bool,
     /// The revisions that keep its pod templates.
     pub revisions: Vec<ControllerRevision>,
     /// Its pods.
@@ -60,12 +63,58 @@ impl Observed {
 
     /// The Deployment, if the cache owns it: any other says nothing about it.
     pub fn own_deployment(&self) -> Option<&Deployment> {
+        self.deployment.as_ref().filter(|deployment| self.owns(&deployment.metadata))
+    }
+
+    /// The StatefulSet, if the cache owns it.
+    pub fn own_stateful_set(&self) -> Option<&StatefulSet> {
+        self.stateful_set.as_ref().filter(|stateful_set| self.owns(&stateful_set.metadata))
+    }
+
+    fn owns(&self, metadata: &ObjectMeta) -> bool {
         let uid = self.cache.metadata.uid.as_deref();
-        let is_ours = |deployment: &&Deployment| {
-            let owners = deployment.metadata.owner_references.as_deref().unwrap_or_default();
-            owners.iter().any(|owner| Some(owner.uid.as_str()) == uid)
-        };
-        self.deployment.as_ref().filter(is_ours)
+        metadata.owner_references.iter().flatten().any(|owner| Some(owner.uid.as_str()) == uid)
+    }
+
+    /// What runs the pods now: the workload that is there, else the one that the last template was built for.
+    pub fn running_workload(&self) -> Option<WorkloadType> {
+        if self.own_stateful_set().is_some() {
+            return Some(WorkloadType::StatefulSet);
+        }
+        if self.own_deployment().is_some() {
+            return Some(WorkloadType::Deployment);
+        }
+        KeptTemplate::<revision::Inputs>::latest(&self.revisions).map(|kept| kept.inputs.workload)
+    }
+
+    /// How many servers the workload that is there is told to run.
+    pub fn running_replicas(&self, workload: WorkloadType) -> Option<i32> {
+        match workload {
+            WorkloadType::Deployment => self.deployment.as_ref()?.spec.as_ref()?.replicas,
+            WorkloadType::StatefulSet => self.stateful_set.as_ref()?.spec.as_ref()?.replicas,
+        }
+    }
+
+    /// The pods of the StatefulSet that it makes.
+    pub fn servers(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.iter().filter(|pod| revision_label(pod).is_some())
+    }
+
+    /// Short-lived pods that try whether something starts.
+    pub fn proofs(&self) -> impl Iterator<Item = &Pod> {
+        let prefix = format!("{}-proof-", self.cache.metadata.name.as_deref().unwrap_or_default());
+        self.pods.iter().filter(move |pod| {
+            let is_named = pod.metadata.name.as_deref().is_some_and(|name| name.starts_with(&prefix));
+            is_named && revision_label(pod).is_none()
+        })
+    }
+
+    /// The pods that serve clients: all but proofs.
+    pub fn serving_pods(&self) -> Vec<Pod> {
+        match self.running_workload() {
+            Some(WorkloadType::StatefulSet) => self.servers().cloned().collect(),
+            _ => self.pods.clone(),
+        }
     }
 
     /// The Deployment, if the status says that it reflects this very generation.

@@ -4,12 +4,13 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use memcached_api::label;
-use memcached_api::memcached::spec::TlsMode;
+use memcached_api::memcached::spec::{TlsMode, WorkloadType};
 use operator_model::template::{self, KeptTemplate, PodFields, TemplateInputs};
 use serde::{Deserialize, Serialize};
 
 use crate::memcached::build::{owner, pod::build_template};
 use crate::memcached::observed::tls_mode;
+use crate::memcached::rollout;
 use crate::memcached::rollout_fields::rollout_fields;
 use crate::memcached::secret;
 use crate::memcached::validate::Validated;
@@ -30,6 +31,9 @@ pub struct Inputs {
     /// The TLS mode that was found running, and is in force because no other one is declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_tls_mode: Option<TlsMode>,
+    /// What runs the pods. Before there was a choice, that was a Deployment.
+    #[serde(default, skip_serializing_if = "is_deployment")]
+    pub workload: WorkloadType,
     /// The TLS mode that is to be in force; the template itself says which one is.
     #[serde(skip)]
     pub tls_mode: Option<TlsMode>,
@@ -38,7 +42,10 @@ pub struct Inputs {
 impl TemplateInputs for Inputs {
     fn is_in_force(kept: &KeptTemplate<Self>, now: &Self) -> bool {
         let has_other_tls_mode = found_tls_mode(kept).zip(now.tls_mode).is_some_and(|(found, mode)| found != mode);
-        kept.inputs.fields.is_same(&now.fields) && kept.inputs.trigger == now.trigger && !has_other_tls_mode
+        kept.inputs.workload == now.workload
+            && kept.inputs.fields.is_same(&now.fields)
+            && kept.inputs.trigger == now.trigger
+            && !has_other_tls_mode
     }
 
     fn refresh(kept: &mut KeptTemplate<Self>, now: &Self) -> bool {
@@ -49,7 +56,35 @@ impl TemplateInputs for Inputs {
         kept.inputs.secrets.clone_from(&now.secrets);
         true
     }
+
+    /// An upgrade of the operator must not turn the next change that is made in place into new pods.
+    fn edit(kept: &KeptTemplate<Self>, now: &Self, built: &PodTemplateSpec) -> Option<PodTemplateSpec> {
+        let Self { fields, trigger, workload, .. } = &kept.inputs;
+        let is_in_place = *workload == WorkloadType::StatefulSet
+            && now.workload == WorkloadType::StatefulSet
+            && *trigger == now.trigger
+            && fields.changes(&now.fields).all(|path| IN_PLACE.contains(&path));
+        is_in_place.then(|| rollout::edited(&kept.template, built))
+    }
 }
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_deployment(workload: &WorkloadType) -> bool {
+    *workload == WorkloadType::Deployment
+}
+
+/// Fields that pods of a StatefulSet take in place.
+const IN_PLACE: [&str; 9] = [
+    "image",
+    "imagePullPolicy",
+    "memcached.maxConnections",
+    "memcached.threads",
+    "memcached.maxItemSize",
+    "memcached.verbosity",
+    "memcached.extraArgs",
+    "podLabels",
+    "podAnnotations",
+];
 
 /// The TLS mode that was found running and not built by us.
 pub fn found_tls_mode(kept: &KeptTemplate<Inputs>) -> Option<TlsMode> {
@@ -78,6 +113,8 @@ pub fn decide(
 ) -> InForce {
     let kept: Option<KeptTemplate<Inputs>> = KeptTemplate::latest(revisions);
     let secrets = match (secret_hash, &kept) {
+        // The agent takes them live: they are no part of the template.
+        _ if cache.workload == WorkloadType::StatefulSet => None,
         (Some(hash), _) => Some(hash.to_owned()),
         // A Secret that has gone missing restarts nothing: its pods still run with what they have.
         (None, Some(kept)) if !secret::mounted(cache).is_empty() => kept.inputs.secrets.clone(),
@@ -88,6 +125,7 @@ pub fn decide(
         trigger: cache.restart_trigger.clone(),
         found_tls_mode: cache.tls.as_ref().and_then(|tls| tls.found),
         tls_mode: cache.tls.as_ref().map(|tls| tls.mode),
+        workload: cache.workload,
         secrets,
     };
     let built = build_template(cache, now.secrets.as_deref());

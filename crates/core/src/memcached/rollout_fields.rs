@@ -19,6 +19,7 @@ fn defaults(cache: &Validated) -> Vec<(&'static str, Value)> {
     let mut defaults = server_fields(&Server::default());
     defaults.push(("image", json!(settings.image)));
     defaults.push(("monitoring.exporterImage", json!(settings.exporter_image)));
+    defaults.push(("warmRestart.enabled", json!(cache.is_warm_by_default())));
     // Null where there is none: a default that is missing here is one of a field that there was not at the time.
     let preset = cache.spec.high_availability.as_ref().map(|_| AntiAffinityPreset::default());
     defaults.push(("highAvailability.antiAffinityPreset", json!(preset)));
@@ -51,7 +52,6 @@ fn declared(cache: &Validated) -> Vec<(&'static str, Value)> {
         service: _,
         workload: _,
         paused: _,
-        warm_restart: _,
         // These are in `pod_spec_fields`.
         node_selector: _,
         tolerations: _,
@@ -70,6 +70,7 @@ fn declared(cache: &Validated) -> Vec<(&'static str, Value)> {
         resources,
         memcached,
         extstore,
+        warm_restart,
         high_availability,
         monitoring,
         security,
@@ -80,6 +81,7 @@ fn declared(cache: &Validated) -> Vec<(&'static str, Value)> {
         ("image", json!(is_named.then_some(&cache.image))),
         ("resources", json!(resources)),
         ("extstore", json!(extstore)),
+        ("warmRestart.enabled", json!(warm_restart.as_ref().map(|warm| warm.enabled))),
     ]);
     declared.extend(memcached.iter().flat_map(server_fields));
     declared.extend(high_availability.iter().flat_map(availability_fields));

@@ -4,12 +4,13 @@ use k8s_openapi::api::autoscaling::v2::{HorizontalPodAutoscalerBehavior, MetricS
 use memcached_api::Memcached;
 use memcached_api::memcached::spec::{
     AntiAffinityPreset, Autoscaling, IssuerRef, MemcachedSpec, Monitoring, NetworkPolicy, STOCK_EXPORTER, Sasl,
-    SaslMode, Security, Server, Tls, TlsMode,
+    SaslMode, Security, Server, Tls, TlsMode, WorkloadType,
 };
 
 use crate::memcached::observed::Observed;
 use crate::memcached::pod_defaults::PodDefaults;
 use crate::memcached::rule::{self, Violation};
+use operator_model::autoscaling::is_memory;
 use operator_model::image;
 use operator_model::managed::is_owned;
 
@@ -22,6 +23,8 @@ pub struct Validated {
     pub generation: i64,
     /// The value of the restart trigger, copied to the pods.
     pub restart_trigger: Option<String>,
+    /// What runs the pods.
+    pub workload: WorkloadType,
     pub image: String,
     /// The image's tag.
     pub version: Option<String>,
@@ -98,7 +101,10 @@ pub fn validate_observed(
     observed: &Observed,
 ) -> Result<Validated, Vec<Violation>> {
     let name = cache.metadata.name.clone().unwrap_or_default();
-    let violations = rule::check(&name, &cache.spec);
+    let running = observed.running_workload();
+    let workload = resolve_workload(cache, settings, running);
+    let mut violations = rule::check(&name, &cache.spec, workload);
+    violations.extend(running.filter(|running| *running != workload).map(|_| rule::other_workload()));
     if !violations.is_empty() {
         return Err(violations);
     }
@@ -111,6 +117,7 @@ pub fn validate_observed(
         uid: cache.metadata.uid.clone().unwrap_or_default(),
         generation: cache.metadata.generation.unwrap_or_default(),
         restart_trigger: annotations.and_then(|all| all.get(memcached_api::label::RESTART_TRIGGER).cloned()),
+        workload,
         version: image::tag(&image).map(str::to_owned),
         image,
         server: cache.spec.memcached.clone().unwrap_or_default(),
@@ -141,6 +148,17 @@ fn declared(cache: &Memcached) -> MemcachedSpec {
         }
     }
     spec
+}
+
+/// What runs the pods: what is declared, else what does, else what the status says of it. Objects that have a status
+/// without it are older than the choice.
+fn resolve_workload(cache: &Memcached, settings: &PodDefaults, running: Option<WorkloadType>) -> WorkloadType {
+    let declared = cache.spec.workload.as_ref().and_then(|workload| workload.type_);
+    let told = || {
+        let status = cache.status.as_ref()?;
+        status.workload_type.or_else(|| status.observed_generation.map(|_| WorkloadType::Deployment))
+    };
+    declared.or(running).or_else(told).unwrap_or(settings.workload)
 }
 
 fn resolve_image(spec: &MemcachedSpec, settings: &PodDefaults) -> String {
@@ -184,26 +202,42 @@ fn resolve_tls(cache: &str, tls: Tls, observed: &Observed) -> Option<TlsPlan> {
 }
 
 impl Validated {
-    /// The exporter's image.
+    /// Whether pods are changed in place, by an agent that is their first process.
+    pub fn has_agent(&self) -> bool {
+        self.workload == WorkloadType::StatefulSet
+    }
+
+    /// Whether memory outlives memcached.
+    pub fn is_warm(&self) -> bool {
+        let declared = self.spec.warm_restart.as_ref().map(|warm| warm.enabled);
+        self.has_agent() && declared.unwrap_or_else(|| self.is_warm_by_default())
+    }
+
+    /// With the agent memory outlives memcached, unless something excludes it.
+    pub fn is_warm_by_default(&self) -> bool {
+        let by_memory = matches!(&self.scale, Scale::Auto(scale) if scale.metrics.iter().any(is_memory));
+        self.has_agent() && self.spec.extstore.is_none() && !by_memory && rule::can_keep_memory(&self.spec)
+    }
+
+    /// The exporter's image; none where there is no exporter beside memcached.
     pub fn exporter_image(&self) -> Option<&str> {
         let monitoring = self.monitoring.as_ref()?;
+        let named = monitoring.exporter_image.as_deref().filter(|image| !image.is_empty());
+        if self.has_agent() {
+            // The agent tells the same, unless somebody wants another one.
+            return named.filter(|image| *image != STOCK_EXPORTER);
+        }
         if self.is_exported_by_agent() {
             return Some(&self.settings.agent_image);
         }
-        Some(
-            monitoring
-                .exporter_image
-                .as_deref()
-                .filter(|image| !image.is_empty())
-                .unwrap_or(&self.settings.exporter_image),
-        )
+        Some(named.unwrap_or(&self.settings.exporter_image))
     }
 
     /// Whether our own exporter takes the stock one's place, which cannot log in.
     pub fn is_exported_by_agent(&self) -> bool {
         let Some(monitoring) = &self.monitoring else { return false };
         let named = monitoring.exporter_image.as_deref().filter(|image| !image.is_empty());
-        self.sasl.is_some() && named.is_none_or(|image| image == STOCK_EXPORTER)
+        !self.has_agent() && self.sasl.is_some() && named.is_none_or(|image| image == STOCK_EXPORTER)
     }
 
     /// How many servers the declaration asks for; none where an autoscaler decides.

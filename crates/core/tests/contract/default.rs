@@ -1,6 +1,5 @@
 //! Defaults that are filled in change nothing but the text of a declaration.
 
-use memcached_api::memcached::spec::WorkloadType;
 use memcached_core::memcached::defaulting::fill;
 use memcached_core::memcached::revision::decide;
 use memcached_core::memcached::secret::mounted;
@@ -14,7 +13,7 @@ use crate::generator::{declaration, good_part, odd_part};
 
 fn filled(old: Option<&Value>, spec: &Value) -> Value {
     let object = |spec: &Value| json!({"metadata": {"name": "sessions"}, "spec": spec});
-    fill(old.map(object).as_ref(), &object(spec), WorkloadType::Deployment)["spec"].clone()
+    fill(old.map(object).as_ref(), &object(spec))["spec"].clone()
 }
 
 /// Whether all that is given is still there. An empty text or list says nothing.

@@ -151,7 +151,6 @@ fn a_rollout_has_longer_than_a_server_waits() {
 
 #[test]
 fn what_needs_a_stateful_set_is_refused_without_one() {
-    assert_eq!(refused(&json!({"workload": {"type": "StatefulSet"}})), ["spec.workload.type"]);
     assert_eq!(refused(&json!({"warmRestart": {"enabled": true}})), ["spec.warmRestart.enabled"]);
     assert_eq!(changes(&json!({"warmRestart": {"enabled": false}})), NOTHING);
 }

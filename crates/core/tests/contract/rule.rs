@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use kube_cel::{CompiledSchema, Validator, compile_schema};
+use memcached_api::Memcached;
 use memcached_api::memcached::crd;
 use memcached_api::memcached::rule;
 use memcached_api::memcached::rule::server::argument;
@@ -15,18 +16,23 @@ use serde_json::{Value, json};
 use crate::example::{self, By, Example, names};
 use crate::generator::{declaration, good_part, odd_part, word};
 
-static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+/// The rules for an object that was there before, or was not: kube-cel has no optional where the API server has one.
+fn compiled(was_there: bool) -> CompiledSchema {
     let crd = serde_json::to_value(crd::definition().unwrap()).unwrap();
     let schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].to_string();
-    // kube-cel has null for an oldSelf that the API server has as an optional; here nothing was before.
-    serde_json::from_str(&schema.replace("oldSelf.hasValue()", "false")).unwrap()
-});
+    let schema = schema.replace("oldSelf.hasValue()", if was_there { "true" } else { "false" });
+    let schema = schema.replace("oldSelf.value()", if was_there { "oldSelf" } else { "self" });
+    let compiled = compile_schema(&serde_json::from_str(&schema).unwrap());
+    assert!(!compiled.has_errors(), "{:?}", compiled.compilation_errors());
+    compiled
+}
 
 /// What the rules of the CustomResourceDefinition say.
 fn by_api_server(object: &Value, old: Option<&Value>) -> Vec<String> {
-    static COMPILED: LazyLock<CompiledSchema> = LazyLock::new(|| compile_schema(&SCHEMA));
-    assert!(!COMPILED.has_errors(), "{:?}", COMPILED.compilation_errors());
-    let found = Validator::new().validate_compiled(&COMPILED, object, old);
+    static NEW: LazyLock<CompiledSchema> = LazyLock::new(|| compiled(false));
+    static CHANGED: LazyLock<CompiledSchema> = LazyLock::new(|| compiled(true));
+    let compiled = if old.is_some() { &CHANGED } else { &NEW };
+    let found = Validator::new().validate_compiled(compiled, object, old);
     found.err().map(|errors| errors.iter().map(ToString::to_string).collect()).unwrap_or_default()
 }
 
@@ -34,8 +40,9 @@ static PATTERN: LazyLock<regex::Regex> = LazyLock::new(|| regex::Regex::new(&arg
 
 /// What the operator says.
 fn by_operator(name: &str, spec: &Value, old: Option<&Value>) -> Vec<Violation> {
-    let parse = |spec: &Value| serde_json::from_value::<MemcachedSpec>(spec.clone()).unwrap();
-    let mut violations = check(name, &parse(spec));
+    let parse = |spec: &Value| Memcached::new(name, serde_json::from_value::<MemcachedSpec>(spec.clone()).unwrap());
+    let workload = parse(spec).spec.workload.and_then(|workload| workload.type_).unwrap_or_default();
+    let mut violations = check(name, &parse(spec).spec, workload);
     violations.extend(old.and_then(|old| check_update(&parse(old), &parse(spec))));
     violations
 }

@@ -360,7 +360,7 @@ fn fingerprint(desired: &Desired<'_>, live: &DynamicObject) -> u64 {
 }
 
 /// A request with a deadline, and its failure in words.
-async fn call<T>(
+pub(super) async fn call<T>(
     action: &'static str,
     desired: &Desired<'_>,
     request: impl Future<Output = kube::Result<T>>,

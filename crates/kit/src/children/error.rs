@@ -66,6 +66,16 @@ pub enum ApplyError {
         /// The name.
         name: String,
     },
+    /// What the API server has cannot be read.
+    #[error("failed to read {kind} {name:?}: {error}")]
+    Unreadable {
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        error: kube::core::dynamic::ParseDynamicObjectError,
+    },
     /// Another process leads.
     #[error(transparent)]
     NotLeader(#[from] NotLeader),
@@ -92,7 +102,9 @@ impl ApplyError {
     pub fn class(&self) -> Option<Class> {
         match self {
             Self::NotOwned { .. } | Self::Contested { .. } => Some(Class::Wait),
-            Self::Api { .. } | Self::Timeout { .. } | Self::Departed { .. } => Some(Class::Retry),
+            Self::Api { .. } | Self::Timeout { .. } | Self::Departed { .. } | Self::Unreadable { .. } => {
+                Some(Class::Retry)
+            }
             // Whoever leads does it; leadership that comes back reconciles everything.
             Self::NotLeader(_) => None,
         }
@@ -105,6 +117,7 @@ impl ApplyError {
             Self::Contested { .. } => reason::CONTESTED,
             Self::Api { .. } if self.is_conflict() => reason::CONFLICT,
             Self::Api { source, .. } if !is_transient(source) => reason::REFUSED,
+            Self::Unreadable { .. } => reason::REFUSED,
             Self::Api { .. } | Self::Timeout { .. } | Self::NotLeader(_) => reason::API_UNAVAILABLE,
         }
     }
@@ -114,7 +127,7 @@ impl ApplyError {
         match self {
             Self::Api { source, .. } => self.is_conflict() || is_transient(source),
             Self::Timeout { .. } | Self::NotLeader(_) | Self::Departed { .. } => true,
-            Self::NotOwned { .. } | Self::Contested { .. } => false,
+            Self::NotOwned { .. } | Self::Contested { .. } | Self::Unreadable { .. } => false,
         }
     }
 

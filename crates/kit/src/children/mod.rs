@@ -4,6 +4,7 @@
 mod applier;
 mod contention;
 mod error;
+mod pod;
 mod store;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 pub use applier::{Applier, Desired, Operation};
 pub use error::{ApplyError, status_code};
+pub use pod::Eviction;
 pub use store::{IsKept, Route, Store, Stores, Wake, Watch};
 
 use crate::controller::{Request, Shared};

@@ -35,6 +35,7 @@ pub struct Store {
     watches: Arc<WatchedNamespaces>,
     route: Route,
     is_kept: IsKept,
+    pod_annotations: Arc<[&'static str]>,
 }
 
 #[derive(Default)]
@@ -116,14 +117,16 @@ pub struct Watch<'a> {
     pub route: Route,
     /// Which of their managed fields are kept.
     pub is_kept: IsKept,
+    /// Which annotations of pods are kept.
+    pub pod_annotations: Arc<[&'static str]>,
 }
 
 impl Watch<'_> {
     /// Starts watching; `wake` gets whomever a change concerns.
     pub fn start(self, clients: &Clients, wake: &Wake, health: &WatchHealth, tasks: &Tasks) -> Store {
         let watches = Arc::new(WatchedNamespaces::new(self.namespaces));
-        let Self { resource, route, is_kept, .. } = self;
-        let store = Store { resource, content: Arc::default(), watches, route, is_kept };
+        let Self { resource, route, is_kept, pod_annotations, .. } = self;
+        let store = Store { resource, content: Arc::default(), watches, route, is_kept, pod_annotations };
         for namespace in store.watches.namespaces() {
             let follower = Follower { store: store.clone(), namespace, wake: Arc::clone(wake), listing: None };
             let config = watch_config().labels(self.labels);
@@ -163,7 +166,7 @@ impl Store {
     fn put(&self, mut object: DynamicObject) -> BTreeSet<Request> {
         let request = (self.route)(&object);
         let key = key(&object);
-        trim(self.resource, &mut object);
+        trim(self.resource, &mut object, &self.pod_annotations);
         let mut content = self.content();
         let packed = content.packer.pack(object, &*self.is_kept);
         content.put(key, packed, request)

@@ -26,7 +26,14 @@ fn follower() -> (Follower, Arc<Mutex<Vec<Request>>>) {
     };
     let route: Route = Arc::new(|object| object.labels().get("of").map(|_| request()));
     let watches = Arc::new(WatchedNamespaces::new(&[]));
-    let store = Store { resource: SERVICE, content: Arc::default(), watches, route, is_kept: Arc::new(|_| true) };
+    let store = Store {
+        resource: SERVICE,
+        content: Arc::default(),
+        watches,
+        route,
+        is_kept: Arc::new(|_| true),
+        pod_annotations: Arc::new([]),
+    };
     (Follower { store, namespace: None, wake, listing: None }, woken)
 }
 

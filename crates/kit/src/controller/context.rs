@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kube::ResourceExt;
 use kube::api::ObjectMeta;
+use kube::{Client, ResourceExt};
 use serde::Serialize;
 
 use super::kind::{CustomResource, Error};
@@ -23,6 +23,8 @@ const REPEATING: u32 = 3;
 pub struct Shared {
     /// Writes children.
     pub applier: Applier,
+    /// For requests that must not be repeated: an eviction that is refused is no failure.
+    pub once: Client,
     /// What is there of every kind that some kind owns.
     pub stores: Stores,
     /// The Secrets that objects refer to.

@@ -61,6 +61,9 @@ pub trait Kind: Send + Sync + 'static {
     /// The keys of Secrets that it asks for: of others nothing is kept in memory.
     const SECRET_KEYS: &'static [&'static str] = &[];
 
+    /// The annotations of pods that it reads: others are not kept in memory.
+    const POD_ANNOTATIONS: &'static [&'static str] = &[];
+
     /// The conditions of an object that this version cannot read, for example one of a newer CRD.
     const UNREADABLE: &'static [Unreadable];
 

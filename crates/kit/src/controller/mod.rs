@@ -117,20 +117,20 @@ impl Controllers {
         let wake = wake(Arc::clone(&queue), leadership.clone());
         let Config { manager, predecessors, digest, .. } = config;
         let applier = Applier::new(client.clone(), manager, predecessors, digest, leadership.clone());
-        let is_kept: IsKept = {
-            let applier = applier.clone();
-            Arc::new(move |entry| applier.is_kept(entry))
-        };
+        let is_kept = is_kept(applier.clone());
+        let pod_annotations: Arc<[&'static str]> = routing.pod_annotations().into();
         let stores: Stores = routing
             .resources()
             .map(|(resource, route)| {
                 let (labels, namespaces, is_kept) = (&config.labels, &config.namespaces, Arc::clone(&is_kept));
-                let watch = Watch { resource, labels, namespaces, route, is_kept };
+                let pod_annotations = Arc::clone(&pod_annotations);
+                let watch = Watch { resource, labels, namespaces, route, is_kept, pod_annotations };
                 (resource, watch.start(&clients, &wake, &health, &tasks))
             })
             .collect();
         let shared = Arc::new(Shared {
             applier,
+            once: clients.once().clone(),
             secrets: Secrets::new(
                 clients.clone(),
                 &config.namespaces,
@@ -157,6 +157,11 @@ impl Controllers {
         tasks.spawn("resync", async move { resync.resync(config.resync).await });
         workers.work(config.concurrency, &shutdown).await;
     }
+}
+
+/// Which of an object's managed fields are kept.
+fn is_kept(applier: Applier) -> IsKept {
+    Arc::new(move |entry| applier.is_kept(entry))
 }
 
 /// Asks for the object that a change of another one concerns.

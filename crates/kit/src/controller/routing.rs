@@ -20,6 +20,7 @@ pub struct Routing {
     owners: Vec<(&'static str, IsOwner)>,
     resources: Resources,
     secret_keys: BTreeSet<&'static str>,
+    pod_annotations: Vec<&'static str>,
 }
 
 impl Routing {
@@ -27,6 +28,7 @@ impl Routing {
     pub fn add<K: Kind>(&mut self, kind: &K) {
         self.owners.push((K::NAME, is_owner::<K>));
         self.secret_keys.extend(K::SECRET_KEYS);
+        self.pod_annotations.extend(K::POD_ANNOTATIONS);
         for resource in K::CHILDREN {
             self.resources.entry(*resource).or_default();
         }
@@ -38,6 +40,11 @@ impl Routing {
     /// The keys of Secrets that any of the kinds asks for.
     pub fn secret_keys(&self) -> BTreeSet<&'static str> {
         self.secret_keys.clone()
+    }
+
+    /// The annotations of pods that any of the kinds reads.
+    pub fn pod_annotations(&self) -> Vec<&'static str> {
+        self.pod_annotations.clone()
     }
 
     /// Every kind of object that concerns one of ours, and how to find which.

@@ -4,22 +4,21 @@ use kube::api::DynamicObject;
 use memcached_api::Memcached;
 use memcached_api::memcached::admission::{MUTATE, VALIDATE};
 use memcached_api::memcached::rule::FieldErrorReason;
-use memcached_api::memcached::spec::WorkloadType;
 use memcached_core::memcached::rule::{self, Violation};
-use memcached_core::memcached::{defaulting, warning};
+use memcached_core::memcached::{PodDefaults, defaulting, warning};
 use operator_kit::webhook::{Answer, Cause, CauseReason, Operation, Request, Webhooks};
 use serde_json::Value;
 
-/// The webhooks of this kind; caches that do not say it become `workload`.
-pub fn webhooks(workload: WorkloadType) -> Webhooks {
+/// The webhooks of this kind, with what is built where a declaration is silent.
+pub fn webhooks(settings: PodDefaults) -> Webhooks {
     Webhooks::default()
-        .route(MUTATE, move |request| {
+        .route(MUTATE, |request| {
             let is_passed = passes_unseen(&request);
-            std::future::ready(if is_passed { Answer::allow() } else { mutate(&request, workload) })
+            std::future::ready(if is_passed { Answer::allow() } else { mutate(&request) })
         })
-        .route(VALIDATE, |request| {
+        .route(VALIDATE, move |request| {
             let is_passed = passes_unseen(&request);
-            std::future::ready(if is_passed { Answer::allow() } else { validate(&request) })
+            std::future::ready(if is_passed { Answer::allow() } else { validate(&request, &settings) })
         })
 }
 
@@ -36,18 +35,18 @@ fn passes_unseen(request: &Request) -> bool {
     }
 }
 
-fn mutate(request: &Request, workload: WorkloadType) -> Answer {
+fn mutate(request: &Request) -> Answer {
     let value = |object| serde_json::to_value(object).ok();
     match request.object.as_ref().and_then(value) {
         Some(new) => {
             let old = request.old_object.as_ref().and_then(value);
-            Answer::change(&new, &defaulting::fill(old.as_ref(), &new, workload))
+            Answer::change(&new, &defaulting::fill(old.as_ref(), &new))
         }
         None => Answer::allow(),
     }
 }
 
-fn validate(request: &Request) -> Answer {
+fn validate(request: &Request, settings: &PodDefaults) -> Answer {
     let Some(object) = &request.object else {
         // Nothing comes of it: a deletion.
         return Answer::allow();
@@ -60,12 +59,12 @@ fn validate(request: &Request) -> Answer {
         Err(cause) => return Answer::invalid([cause]),
     };
     cache.metadata.name = Some(name(&cache));
-    let (mut violations, warnings) = match memcached_core::memcached::validate(&cache) {
+    let (mut violations, warnings) = match memcached_core::memcached::validate_with(&cache, settings) {
         Ok(valid) => (Vec::new(), warning::warnings(&valid)),
         Err(violations) => (violations, Vec::new()),
     };
     let old = request.old_object.as_ref().and_then(|old| serde_json::to_value(old).ok()).and_then(|old| read(old).ok());
-    violations.extend(old.and_then(|old| rule::check_update(&old.spec, &cache.spec)));
+    violations.extend(old.and_then(|old| rule::check_update(&old, &cache)));
     let answer = Answer::invalid(violations.into_iter().map(|violation| cause(violation, &value)));
     warnings.iter().fold(answer, |answer, warning| answer.warn(warning.to_string()))
 }

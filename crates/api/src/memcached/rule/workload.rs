@@ -33,15 +33,16 @@ pub const IMAGE_AND_VERSION: Rule = Rule::invalid(
 )
 .forbidden();
 
-/// What runs the pods stays. An absent type means what there is, which was a Deployment before there was a choice:
-/// so writing that down is no change.
+/// What runs the pods stays. Where it was not said, the status says what there is; before there was a choice, that was a
+/// Deployment. To write it down is no change, and neither is to leave it out.
 pub const WORKLOAD_TYPE: Rule = Rule::invalid(
-    "spec",
-    ".workload.type",
-    "has(oldSelf.workload) && has(oldSelf.workload.type) \
-     ? has(self.workload) && has(self.workload.type) && self.workload.type == oldSelf.workload.type \
-     : !has(self.workload) || !has(self.workload.type) || self.workload.type == 'Deployment'",
-    "cannot be changed or removed: make another cache with the other type",
+    "",
+    ".spec.workload.type",
+    "!oldSelf.hasValue() || !has(self.spec.workload) || !has(self.spec.workload.type) \
+     || self.spec.workload.type == (has(oldSelf.value().spec.workload) && has(oldSelf.value().spec.workload.type) \
+        ? oldSelf.value().spec.workload.type \
+        : (has(self.status) && has(self.status.workloadType) ? self.status.workloadType : 'Deployment'))",
+    "cannot be changed: make another cache with the other type",
 );
 
 /// A rollout takes longer than a pod waits.
@@ -68,6 +69,6 @@ pub const WARM_DEPLOYMENT: Rule = Rule::invalid(
     "spec",
     ".warmRestart.enabled",
     "!has(self.warmRestart) || !self.warmRestart.enabled || has(self.extstore) \
-     || (has(self.workload) && has(self.workload.type) && self.workload.type == 'StatefulSet')",
+     || !has(self.workload) || !has(self.workload.type) || self.workload.type == 'StatefulSet'",
     "needs spec.workload.type StatefulSet: a Deployment replaces its pods",
 );

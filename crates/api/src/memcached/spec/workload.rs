@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Workload {
-    /// `Deployment` (the default) or `StatefulSet`. Cannot be changed later.
+    /// `Deployment` replaces a pod, and what it holds, for every change. `StatefulSet` changes pods in place: a new
+    /// version, a flag, a certificate or a password leaves what they hold. Absent: what there is, and for a new cache what
+    /// the operator's `--default-workload` says, as a rule a Deployment. Cannot be changed later.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<WorkloadType>,
     /// How fast pods are replaced.
@@ -37,12 +39,21 @@ pub struct Rollout {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86400))]
     pub progress_deadline_seconds: Option<i32>,
+    /// How many servers of a StatefulSet may be unavailable at once while they are changed. Default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub max_unavailable: Option<i32>,
+    /// How long to wait after each server of a StatefulSet that was changed before the next one is, in seconds. Default 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 3600))]
+    pub pause_seconds: Option<i32>,
 }
 
 /// Keeps the cache's content across restarts of the server (StatefulSet only).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WarmRestart {
-    /// Keeps items in a memory volume that outlives the server's process.
+    /// Keeps items in a memory volume that outlives the server's process. Default true for a StatefulSet, unless it has
+    /// an `extstore` or scales by memory.
     pub enabled: bool,
 }

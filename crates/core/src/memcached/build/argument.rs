@@ -82,16 +82,19 @@ pub fn is_binary(cache: &Validated) -> bool {
 /// The port on loopback at which the exporter gets plain text, if not at the clients' own.
 pub fn loopback_port(cache: &Validated) -> Option<u16> {
     let is_encrypted = cache.tls.as_ref().is_some_and(|tls| tls.mode == TlsMode::Required);
-    let is_scraped = is_binary(cache) && cache.monitoring.is_some();
-    (is_encrypted || is_scraped).then_some(LOOPBACK_PORT)
+    (is_encrypted || is_text_needed(cache)).then_some(LOOPBACK_PORT)
+}
+
+/// Whether somebody in the pod speaks text to a server that takes binary alone.
+fn is_text_needed(cache: &Validated) -> bool {
+    is_binary(cache) && (cache.monitoring.is_some() || cache.has_agent())
 }
 
 /// Where to listen; none where the server's own default is right.
 fn listeners(cache: &Validated) -> Option<String> {
     // Text for the exporter, which speaks no binary; nobody else is on a pod's loopback. Prefixes in this order: the
     // other way round memcached takes the second for a host name.
-    let is_text = is_binary(cache) && cache.monitoring.is_some();
-    let protocol = if is_text { "proto[ascii]:" } else { "" };
+    let protocol = if is_text_needed(cache) { "proto[ascii]:" } else { "" };
     let transport = if cache.tls.is_some() { "notls:" } else { "" };
     let loopback = loopback_port(cache).map(|port| format!("{transport}{protocol}127.0.0.1:{port}"));
     // -Z alone would put TLS on 11211 and leave 11212 closed.

@@ -10,6 +10,12 @@ pub fn build_certificate(cache: &Validated) -> Option<Value> {
     let issuer = tls.issuer.as_ref()?;
     let (name, namespace) = (&cache.name, &cache.namespace);
     let service = format!("{name}.{namespace}");
+    let mut names =
+        vec![name.clone(), service.clone(), format!("{service}.svc"), format!("{service}.svc.cluster.local")];
+    if cache.has_agent() {
+        // Every slot has a name of its own; however many there will be, the certificate has them.
+        names.extend(["svc", "svc.cluster.local"].map(|domain| format!("*.{service}.{domain}")));
+    }
     Some(json!({
         "apiVersion": "cert-manager.io/v1",
         "kind": "Certificate",
@@ -21,7 +27,7 @@ pub fn build_certificate(cache: &Validated) -> Option<Value> {
         },
         "spec": {
             "secretName": tls.secret,
-            "dnsNames": [name, service, format!("{service}.svc"), format!("{service}.svc.cluster.local")],
+            "dnsNames": names,
             "usages": ["server auth", "client auth"],
             "issuerRef": {
                 "name": issuer.name,

@@ -18,7 +18,7 @@ pub fn build_autoscaler(cache: &Validated) -> Option<HorizontalPodAutoscaler> {
         spec: Some(HorizontalPodAutoscalerSpec {
             scale_target_ref: CrossVersionObjectReference {
                 api_version: Some("apps/v1".into()),
-                kind: "Deployment".into(),
+                kind: if cache.has_agent() { "StatefulSet" } else { "Deployment" }.into(),
                 name: cache.name.clone(),
             },
             min_replicas: Some(scale.min),

@@ -1,5 +1,6 @@
 //! The objects of a cache, one file each. All are named like the cache and owned by it.
 
+mod agent;
 mod anti_affinity;
 mod argument;
 mod certificate;
@@ -11,17 +12,19 @@ pub mod pod;
 mod pod_disruption_budget;
 mod service;
 mod service_monitor;
+mod stateful_set;
 mod volume;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment};
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use memcached_api::memcached::reason;
+use memcached_api::memcached::spec::WorkloadType;
 use operator_model::problem::Problem;
 use operator_model::resource::{
     CERTIFICATE, CONTROLLER_REVISION, ChildRef, DEPLOYMENT, HORIZONTAL_POD_AUTOSCALER, NETWORK_POLICY,
-    POD_DISRUPTION_BUDGET, Prepared, ResourceType, Resources, SERVICE, SERVICE_MONITOR,
+    POD_DISRUPTION_BUDGET, Prepared, ResourceType, Resources, SERVICE, SERVICE_MONITOR, STATEFUL_SET,
 };
 use operator_model::template::outdated;
 use serde::Serialize;
@@ -32,10 +35,15 @@ use crate::memcached::revision::decide;
 use crate::memcached::secret;
 use crate::memcached::validate::{Scale, Validated};
 
+pub use agent::{COMMAND_SEPARATOR, MEMORY_DIRECTORY, PORT as AGENT_PORT};
 pub use anti_affinity::keeps_apart;
 pub use argument::{EXTSTORE_DIRECTORY, SASL_DIRECTORY, TLS_DIRECTORY, arguments, command};
 pub use metadata::{labels, owner, selector};
 pub use volume::VOLUMES;
+
+/// Where our own volumes are mounted.
+pub const DIRECTORIES: [&str; 6] =
+    [SASL_DIRECTORY, TLS_DIRECTORY, EXTSTORE_DIRECTORY, agent::DIRECTORY, agent::PODINFO_DIRECTORY, MEMORY_DIRECTORY];
 
 /// A child of a cache. There is at most one of each, but for revisions. In the order in which they are applied: who may
 /// connect is settled before servers run.
@@ -47,6 +55,7 @@ pub enum Child {
     ClientService,
     NetworkPolicy,
     Deployment,
+    StatefulSet,
     Budget,
     Autoscaler,
     ServiceMonitor,
@@ -54,12 +63,13 @@ pub enum Child {
 
 impl Child {
     /// All but revisions.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Certificate,
         Self::Service,
         Self::ClientService,
         Self::NetworkPolicy,
         Self::Deployment,
+        Self::StatefulSet,
         Self::Budget,
         Self::Autoscaler,
         Self::ServiceMonitor,
@@ -73,6 +83,7 @@ impl Child {
             Self::Service | Self::ClientService => SERVICE,
             Self::NetworkPolicy => NETWORK_POLICY,
             Self::Deployment => DEPLOYMENT,
+            Self::StatefulSet => STATEFUL_SET,
             Self::Budget => POD_DISRUPTION_BUDGET,
             Self::Autoscaler => HORIZONTAL_POD_AUTOSCALER,
             Self::ServiceMonitor => SERVICE_MONITOR,
@@ -99,6 +110,7 @@ pub const RESOURCES: &[ResourceType] = &[
     SERVICE,
     NETWORK_POLICY,
     DEPLOYMENT,
+    STATEFUL_SET,
     POD_DISRUPTION_BUDGET,
     HORIZONTAL_POD_AUTOSCALER,
     SERVICE_MONITOR,
@@ -124,12 +136,14 @@ pub fn build(cache: &Validated, observed: &Observed) -> Built {
     if cache.paused {
         return Built { resources: Resources { problems, ..Resources::default() }, newer_defaults };
     }
-    let mut all = build_children(cache, &in_force.template, replicas(cache, observed.deployment.as_ref()));
-    let unwanted = Child::ALL.into_iter().filter(|child| !all.contains_key(child));
+    let mut all = build_children(cache, &in_force.template, replicas(cache, observed.running_replicas(cache.workload)));
+    // What runs pods is never deleted: it would take what they hold with it.
+    let is_workload = |child: &Child| matches!(child, Child::Deployment | Child::StatefulSet);
+    let unwanted = Child::ALL.into_iter().filter(|child| !all.contains_key(child) && !is_workload(child));
     let unwanted = unwanted.map(|child| child.reference(&cache.name)).collect();
-    if !observed.is_deployment_known {
+    if !observed.is_workload_known {
         // Without its count it cannot be applied safely.
-        all.remove(&Child::Deployment);
+        all.retain(|child, _| !is_workload(child));
     }
     let revision = in_force.new_revision.or_else(|| observed.orphaned_revision(cache));
     let children = all.into_iter().map(|(child, object)| Prepared { child: child.reference(&cache.name), object });
@@ -146,8 +160,7 @@ pub fn build(cache: &Validated, observed: &Observed) -> Built {
 }
 
 /// The count to send: the declared one; none while an autoscaler decides; else whatever runs.
-fn replicas(cache: &Validated, live: Option<&Deployment>) -> Option<i32> {
-    let running = live.and_then(|live| live.spec.as_ref()?.replicas);
+fn replicas(cache: &Validated, running: Option<i32>) -> Option<i32> {
     match &cache.scale {
         Scale::Auto(_) => None,
         Scale::Fixed(_) if cache.spec.replicas.is_none() => running.or(cache.fixed_replicas()),
@@ -161,11 +174,16 @@ fn replicas(cache: &Validated, live: Option<&Deployment>) -> Option<i32> {
 pub fn build_children(cache: &Validated, template: &PodTemplateSpec, replicas: Option<i32>) -> BTreeMap<Child, Value> {
     let object = |child| match child {
         Child::Certificate => certificate::build_certificate(cache),
-        Child::Revision => None,
         Child::Service => json(&service::build_service(cache)),
         Child::ClientService => service::build_client_service(cache).and_then(|s| json(&s)),
         Child::NetworkPolicy => network_policy::build_network_policy(cache).and_then(|p| json(&p)),
-        Child::Deployment => json(&deployment::build_deployment(cache, template.clone(), replicas)),
+        Child::Deployment if cache.workload == WorkloadType::Deployment => {
+            json(&deployment::build_deployment(cache, template.clone(), replicas))
+        }
+        Child::StatefulSet if cache.workload == WorkloadType::StatefulSet => {
+            json(&stateful_set::build_stateful_set(cache, template.clone(), replicas))
+        }
+        Child::Revision | Child::Deployment | Child::StatefulSet => None,
         Child::Budget => pod_disruption_budget::build_budget(cache).and_then(|b| json(&b)),
         Child::Autoscaler => horizontal_pod_autoscaler::build_autoscaler(cache).and_then(|a| json(&a)),
         Child::ServiceMonitor => service_monitor::build_service_monitor(cache),

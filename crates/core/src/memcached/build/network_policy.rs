@@ -3,8 +3,11 @@
 use k8s_openapi::api::networking::v1::{
     NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use memcached_api::label;
 
+use super::agent::PORT as AGENT_PORT;
 use super::metadata::{metadata, selector};
 use super::service::ports;
 use crate::memcached::validate::Validated;
@@ -12,6 +15,7 @@ use operator_model::range::Range;
 
 pub fn build_network_policy(cache: &Validated) -> Option<NetworkPolicy> {
     let policy = cache.network_policy.as_ref()?;
+    let agent = cache.has_agent().then(|| rule(&[AGENT_PORT.1], &[operator(cache)]));
     let ports: Vec<i32> = ports(cache).into_iter().map(|(_, port)| port).collect();
     let rules = if policy.metrics_sources.is_empty() {
         vec![rule(&ports, &policy.allowed_sources)]
@@ -26,10 +30,23 @@ pub fn build_network_policy(cache: &Validated) -> Option<NetworkPolicy> {
         spec: Some(NetworkPolicySpec {
             pod_selector: Some(selector(&cache.name)),
             policy_types: Some(vec!["Ingress".into()]),
-            ingress: Some(rules),
+            ingress: Some(rules.into_iter().chain(agent).collect()),
             egress: None,
         }),
     })
+}
+
+/// Asks agents what is in force.
+fn operator(cache: &Validated) -> NetworkPolicyPeer {
+    let labels = |key: &str, value: &str| {
+        let labels = [(key.to_owned(), value.to_owned())].into();
+        Some(LabelSelector { match_labels: Some(labels), ..LabelSelector::default() })
+    };
+    NetworkPolicyPeer {
+        namespace_selector: labels("kubernetes.io/metadata.name", &cache.settings.operator_namespace),
+        pod_selector: labels(label::NAME, label::MANAGED_BY_VALUE),
+        ip_block: None,
+    }
 }
 
 /// Without sources everybody may: an empty `from` means nobody to some readers and everybody to Kubernetes, so

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use memcached_api::label;
 use memcached_api::memcached::spec::{AntiAffinityPreset, GracefulShutdown};
 
+use super::agent;
 use super::argument::{SASL_DIRECTORY, arguments, command, is_binary, loopback_port};
 use super::metadata::{labels, selector, workload_labels};
 use super::service::ports;
@@ -48,6 +49,10 @@ pub fn build_template(cache: &Validated, secret_hash: Option<&str>) -> PodTempla
 
 fn annotations(cache: &Validated, secret_hash: Option<&str>) -> BTreeMap<String, String> {
     let mut annotations = cache.spec.pod_annotations.clone();
+    // Orders to the agent are the operator's alone.
+    for order in label::ORDERS {
+        annotations.remove(order);
+    }
     let ours = [(label::RESTART_TRIGGER, cache.restart_trigger.as_deref()), (label::SECRET_HASH, secret_hash)];
     for (key, value) in ours {
         // Ours even without a value: the template in force drops a secret hash that no Secret stands behind.
@@ -63,6 +68,7 @@ fn build_pod(cache: &Validated) -> PodSpec {
     containers.extend(exporter_container(cache));
     let volumes = volume::volumes(cache);
     PodSpec {
+        init_containers: cache.has_agent().then(|| vec![install_agent(cache)]),
         containers,
         volumes: (!volumes.is_empty()).then_some(volumes),
         affinity: affinity(cache),
@@ -82,6 +88,50 @@ fn build_pod(cache: &Validated) -> PodSpec {
 }
 
 fn memcached_container(cache: &Validated) -> Container {
+    if cache.has_agent() {
+        return supervised(cache, plain_container(cache));
+    }
+    let container = plain_container(cache);
+    Container {
+        command: command(cache),
+        liveness_probe: Some(tcp_probe(cache.settings.liveness_seconds)),
+        readiness_probe: Some(tcp_probe(cache.settings.readiness_seconds)),
+        lifecycle: graceful_shutdown(cache).map(wait_before_stop),
+        ..container
+    }
+}
+
+/// The same with the agent as its first process: it stops memcached in its own way, and is asked how it is.
+fn supervised(cache: &Validated, container: Container) -> Container {
+    let mut ports = container.ports.unwrap_or_default();
+    if cache.monitoring.is_some() && cache.exporter_image().is_none() {
+        ports.push(container_port("metrics", 9150));
+    }
+    ports.push(container_port(agent::PORT.0, agent::PORT.1));
+    let shutdown = graceful_shutdown(cache);
+    let stop = agent::Stop {
+        delay: shutdown.map_or(0, |shutdown| shutdown.pre_stop_delay_seconds),
+        grace: shutdown.map_or(agent::DEFAULT_GRACE, |shutdown| shutdown.termination_grace_period_seconds),
+    };
+    Container {
+        command: Some(agent::command(cache, command(cache), stop)),
+        liveness_probe: Some(agent::probe("/healthz", cache.settings.liveness_seconds)),
+        readiness_probe: Some(agent::probe("/readyz", agent::READINESS_SECONDS)),
+        ports: Some(ports),
+        ..container
+    }
+}
+
+/// Puts the agent where memcached's container finds it, whatever its image has.
+fn install_agent(cache: &Validated) -> Container {
+    Container {
+        image_pull_policy: Some(pull_policy(cache, &cache.settings.agent_image)),
+        security_context: Some(container_security_context(cache)),
+        ..agent::init_container(cache)
+    }
+}
+
+fn plain_container(cache: &Validated) -> Container {
     let container_ports = ports(cache).into_iter().filter(|(name, _)| *name != "metrics");
     let mounts = volume::mounts(cache);
     let env = env(cache);
@@ -89,14 +139,10 @@ fn memcached_container(cache: &Validated) -> Container {
         name: "memcached".into(),
         image: Some(cache.image.clone()),
         image_pull_policy: Some(pull_policy(cache, &cache.image)),
-        command: command(cache),
         args: Some(arguments(cache)),
         env: (!env.is_empty()).then_some(env),
         ports: Some(container_ports.map(|(name, port)| container_port(name, port)).collect()),
         resources: cache.spec.resources.clone(),
-        liveness_probe: Some(tcp_probe(cache.settings.liveness_seconds)),
-        readiness_probe: Some(tcp_probe(cache.settings.readiness_seconds)),
-        lifecycle: graceful_shutdown(cache).map(wait_before_stop),
         volume_mounts: (!mounts.is_empty()).then_some(mounts),
         // What it says when it does not start ends up in the status of the cache.
         termination_message_policy: Some("FallbackToLogsOnError".into()),

@@ -38,6 +38,8 @@ pub fn build_service(cache: &Validated) -> Service {
             cluster_ip: Some("None".into()),
             selector: Some(labels(&cache.name)),
             ports: Some(service_ports(ports(cache))),
+            // Slots keep their names while a pod is away: what they stand for is who is asked, not who answers.
+            publish_not_ready_addresses: cache.has_agent().then_some(true),
             ..ServiceSpec::default()
         }),
         status: None,

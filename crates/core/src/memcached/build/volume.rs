@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use crate::memcached::build::agent;
 use crate::memcached::build::argument::{EXTSTORE_DIRECTORY, SASL_DIRECTORY, TLS_DIRECTORY};
 use crate::memcached::secret::{AUTHORITY, CERTIFICATE, KEY, PASSWORD_FILE};
 use crate::memcached::validate::Validated;
@@ -17,7 +18,7 @@ const TLS: &str = "tls-certificates";
 const EXTSTORE: &str = "extstore";
 
 /// The names of our own volumes.
-pub const VOLUMES: [&str; 3] = [SASL, TLS, EXTSTORE];
+pub const VOLUMES: [&str; 6] = [SASL, TLS, EXTSTORE, agent::PROGRAM, agent::PODINFO, agent::MEMORY];
 
 pub fn volumes(cache: &Validated) -> Vec<Volume> {
     let mut volumes = Vec::new();
@@ -29,6 +30,9 @@ pub fn volumes(cache: &Validated) -> Vec<Volume> {
         volumes.push(secret_volume(TLS, &tls.secret, keys));
     }
     volumes.extend(extstore_volume(cache));
+    if cache.has_agent() {
+        volumes.extend(agent::volumes(cache));
+    }
     volumes.extend(cache.spec.extra_volumes.iter().cloned());
     volumes
 }
@@ -38,6 +42,9 @@ pub fn mounts(cache: &Validated) -> Vec<VolumeMount> {
     mounts.extend(credentials_mount(cache));
     mounts.extend(cache.tls.as_ref().map(|_| mount(TLS, TLS_DIRECTORY, true)));
     mounts.extend(cache.spec.extstore.as_ref().map(|_| mount(EXTSTORE, EXTSTORE_DIRECTORY, false)));
+    if cache.has_agent() {
+        mounts.extend(agent::mounts(cache));
+    }
     mounts.extend(cache.spec.extra_volume_mounts.iter().cloned());
     mounts
 }

@@ -15,21 +15,24 @@ mod service;
 mod version;
 mod workload;
 
-use memcached_api::memcached::spec::MemcachedSpec;
+use memcached_api::Memcached;
+use memcached_api::memcached::spec::{MemcachedSpec, WorkloadType};
 
 pub(crate) use availability::fewest;
 pub(crate) use operator_model::int_or_percent::percentage;
 pub use operator_model::violation::Violation;
+pub(crate) use version::can_keep_memory;
+pub(crate) use workload::other_workload;
 
 /// What a change breaks.
-pub fn check_update(old: &MemcachedSpec, new: &MemcachedSpec) -> Option<Violation> {
-    workload::check_update(old, new).or_else(|| service::check_update(old, new))
+pub fn check_update(old: &Memcached, new: &Memcached) -> Option<Violation> {
+    workload::check_update(old, new).or_else(|| service::check_update(&old.spec, &new.spec))
 }
 
-/// Every rule that the declaration breaks.
-pub fn check(name: &str, spec: &MemcachedSpec) -> Vec<Violation> {
-    let mut violations = workload::check(name, spec);
-    violations.extend(version::check(spec));
+/// Every rule that the declaration of a cache breaks whose pods this workload runs.
+pub fn check(name: &str, spec: &MemcachedSpec, workload: WorkloadType) -> Vec<Violation> {
+    let mut violations = workload::check(name, spec, workload);
+    violations.extend(version::check(spec, workload));
     violations.extend(server::check(spec));
     violations.extend(autoscaling::check(spec));
     violations.extend(availability::check(spec));

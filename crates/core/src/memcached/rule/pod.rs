@@ -15,13 +15,13 @@ use operator_model::pod::volume::{check_volume_mounts, check_volumes};
 use operator_model::pod::{Layout, check_pod_labels};
 use operator_model::violation::{FieldErrors, Violation};
 
-use crate::memcached::build::{EXTSTORE_DIRECTORY, SASL_DIRECTORY, TLS_DIRECTORY, VOLUMES};
+use crate::memcached::build::{DIRECTORIES, VOLUMES};
 
 /// What the pods have already.
 const LAYOUT: Layout<'_> = Layout {
     containers: &["memcached", "exporter"],
     volumes: &VOLUMES,
-    mount_paths: &[SASL_DIRECTORY, TLS_DIRECTORY, EXTSTORE_DIRECTORY],
+    mount_paths: &DIRECTORIES,
     selector_labels: &[label::NAME, label::INSTANCE, label::MANAGED_BY],
 };
 

@@ -96,7 +96,7 @@ fn volumes_and_mounts_keep_off_the_operators_own() {
     for own in ["sasl-credentials", "tls-certificates", "extstore"] {
         assert_eq!(refused(own, "/x"), ["spec.extraVolumes[0].name"]);
     }
-    for own in [SASL_DIRECTORY, TLS_DIRECTORY, EXTSTORE_DIRECTORY, "/etc"] {
+    for own in DIRECTORIES.into_iter().chain(["/etc"]) {
         assert_eq!(refused("scratch", own), ["spec.extraVolumeMounts[0].mountPath"]);
     }
     let unknown = json!({"extraVolumeMounts": [{"name": "other", "mountPath": "/x"}]});

@@ -2,7 +2,7 @@
 //!
 //! Only a tag that begins with a version says how old an image is; of others nothing is known.
 
-use memcached_api::memcached::spec::{MemcachedSpec, SaslMode};
+use memcached_api::memcached::spec::{MemcachedSpec, SaslMode, WorkloadType};
 
 use operator_model::image;
 use operator_model::violation::Violation;
@@ -12,25 +12,39 @@ type Version = (u32, u32, u32);
 const TLS: Version = (1, 5, 13);
 const PASSWORD_FILE: Version = (1, 5, 15);
 const DISK: Version = (1, 5, 18);
+const WARM_RESTART: Version = (1, 5, 18);
 /// The oldest that was tried with a protocol for one listener alone.
 const LISTENER_PROTOCOL: Version = (1, 6, 18);
 
-pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
+/// The version that a spec asks for, as far as it says, and the field that says it.
+fn asked_for(spec: &MemcachedSpec) -> Option<(&'static str, Version)> {
     let (field, tag) = match (&spec.version, &spec.image) {
         (Some(version), _) => ("spec.version", Some(version.as_str())),
         (None, image) => ("spec.image", image.as_deref().and_then(image::tag)),
     };
-    let Some(version) = tag.and_then(parse) else {
+    Some((field, tag.and_then(parse)?))
+}
+
+/// Whether memcached can keep its memory across a restart.
+pub fn can_keep_memory(spec: &MemcachedSpec) -> bool {
+    asked_for(spec).is_none_or(|(_, version)| version >= WARM_RESTART)
+}
+
+pub fn check(spec: &MemcachedSpec, workload: WorkloadType) -> Vec<Violation> {
+    let Some((field, version)) = asked_for(spec) else {
         return Vec::new();
     };
     let security = spec.security.clone().unwrap_or_default();
     let sasl = security.sasl.filter(|sasl| sasl.enabled).map(|sasl| sasl.mode);
-    let is_scraped = spec.monitoring.as_ref().is_some_and(|monitoring| monitoring.enabled);
+    // By an exporter, or by the agent.
+    let is_scraped =
+        workload == WorkloadType::StatefulSet || spec.monitoring.as_ref().is_some_and(|monitoring| monitoring.enabled);
     let needs = [
         ("TLS", TLS, security.tls.is_some_and(|tls| tls.enabled)),
         ("passwords in ASCII mode", PASSWORD_FILE, sasl == Some(SaslMode::ASCII)),
         ("monitoring beside SASL", LISTENER_PROTOCOL, sasl == Some(SaslMode::SASL) && is_scraped),
         ("extstore", DISK, spec.extstore.is_some()),
+        ("warm restart", WARM_RESTART, spec.warm_restart.as_ref().is_some_and(|warm| warm.enabled)),
     ];
     let unmet = needs.into_iter().filter(|(_, least, is_wanted)| *is_wanted && version < *least);
     unmet.map(|(what, least, _)| Violation::new(field, says(what, version, least))).collect()
@@ -57,7 +71,7 @@ mod tests {
     fn said(change: impl FnOnce(&mut MemcachedSpec)) -> Vec<String> {
         let mut spec = MemcachedSpec::default();
         change(&mut spec);
-        check(&spec).iter().map(ToString::to_string).collect()
+        check(&spec, WorkloadType::Deployment).iter().map(ToString::to_string).collect()
     }
 
     #[test]

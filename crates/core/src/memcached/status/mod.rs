@@ -1,14 +1,15 @@
 //! What the cache is like, in four conditions: a pure function of what was observed.
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use memcached_api::label;
+use memcached_api::memcached::spec::WorkloadType;
 use memcached_api::memcached::{MemcachedStatus, condition, reason};
 use operator_model::condition::Assessment;
 use operator_model::image;
 use operator_model::problem::Problem;
-use operator_model::resource::{Applied, DEPLOYMENT, Resources};
+use operator_model::resource::{Applied, DEPLOYMENT, Resources, STATEFUL_SET};
 
 use crate::memcached::build::labels;
 use crate::memcached::observed::Observed;
@@ -16,7 +17,9 @@ use crate::memcached::validate::Validated;
 
 mod pod_failure;
 mod rollout;
+mod workload;
 
+pub(crate) use pod_failure::container_failure;
 pub use pod_failure::{Failure, FailureKind};
 pub use rollout::RolloutStatus;
 
@@ -30,7 +33,11 @@ pub struct StatusInput {
     pub version: Option<String>,
     /// How many servers are declared; none where an autoscaler decides.
     pub replicas: Option<i32>,
+    pub workload: WorkloadType,
     pub deployment: Option<Deployment>,
+    pub stateful_set: Option<StatefulSet>,
+    /// How far we are with the pods of a StatefulSet.
+    pub advance: Advance,
     pub pods: Vec<Pod>,
     /// What stands in the way: a reason and a sentence.
     pub problems: Vec<Problem>,
@@ -49,7 +56,9 @@ impl StatusInput {
     ) -> Self {
         let cache = &observed.cache;
         let name = cache.metadata.name.clone().unwrap_or_default();
-        let written = applied.get(DEPLOYMENT, &name).and_then(|object| object.clone().try_parse().ok());
+        let deployment = applied.get(DEPLOYMENT, &name).and_then(|object| object.clone().try_parse().ok());
+        let stateful_set = applied.get(STATEFUL_SET, &name).and_then(|object| object.clone().try_parse().ok());
+        let workload = validated.map(|valid| valid.workload).or_else(|| observed.running_workload());
         let seen = cache.status.as_ref().and_then(|old| old.observed_generation);
         Self {
             namespace: cache.metadata.namespace.clone().unwrap_or_default(),
@@ -59,14 +68,26 @@ impl StatusInput {
                 .and_then(|valid| valid.version.clone())
                 .or_else(|| cache.spec.image.as_deref().and_then(image::tag).map(str::to_owned)),
             replicas: validated.and_then(|valid| valid.spec.replicas.and(valid.fixed_replicas())),
-            deployment: written.or_else(|| observed.own_deployment().cloned()),
-            pods: observed.pods.clone(),
+            workload: workload.unwrap_or_default(),
+            deployment: deployment.or_else(|| observed.own_deployment().cloned()),
+            stateful_set: stateful_set.or_else(|| observed.own_stateful_set().cloned()),
+            advance: Advance::default(),
+            pods: observed.serving_pods(),
             problems: applied.problems().filter(|problem| !problem.is_transient).cloned().collect(),
             paused: cache.spec.paused.unwrap_or(false),
             newer_defaults,
             name,
         }
     }
+}
+
+/// How far the rollout of a StatefulSet is, beyond what its status tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Advance {
+    /// What is being done, in words.
+    pub doing: Option<String>,
+    /// Why nothing more is done.
+    pub stopped: Option<String>,
 }
 
 /// How many differences are told one by one.
@@ -105,11 +126,24 @@ pub fn status(old: Option<&MemcachedStatus>, input: &StatusInput, now: Timestamp
         replicas: rollout.replicas,
         selector: Some(selector(&input.name)),
         observed_generation: Some(input.generation),
-        server_list: is_available.then(|| format!("{}.{}:11211", input.name, input.namespace)).into_iter().collect(),
+        server_list: if is_available { server_list(input, &rollout) } else { Vec::new() },
         nodes,
         version: input.version.clone(),
+        workload_type: Some(input.workload),
         phase: Some(phase.into()),
         pending_defaults: (!input.newer_defaults.is_empty()).then(|| newer_defaults_message(input)),
+    }
+}
+
+/// Where clients connect: the Service of a Deployment, every slot of a StatefulSet. A slot stays on the list while its pod
+/// is away: whoever shards by the list must not move keys for that.
+fn server_list(input: &StatusInput, rollout: &RolloutStatus) -> Vec<String> {
+    let StatusInput { name, namespace, .. } = input;
+    match input.workload {
+        WorkloadType::Deployment => vec![format!("{name}.{namespace}:11211")],
+        WorkloadType::StatefulSet => {
+            (0..rollout.desired).map(|slot| format!("{name}-{slot}.{name}.{namespace}.svc:11211")).collect()
+        }
     }
 }
 
@@ -183,7 +217,7 @@ fn ready(input: &StatusInput, rollout: &RolloutStatus) -> Assessment {
     }
     let message = match rollout.desired {
         0 => "scaled to zero".into(),
-        _ if !rollout.is_current => "waiting for the Deployment controller to observe the change".into(),
+        _ if !rollout.is_current => rollout.waiting_for_controller(),
         _ => rollout.to_string(),
     };
     new_condition(condition::READY, false, reason::NOT_READY, message)

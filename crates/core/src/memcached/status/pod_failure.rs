@@ -26,6 +26,8 @@ pub enum FailureKind {
     Unschedulable,
     /// The rollout made no progress within its deadline.
     RolloutStalled,
+    /// The rollout was stopped: what is declared does not start.
+    RolloutStopped,
 }
 
 impl FailureKind {
@@ -38,6 +40,7 @@ impl FailureKind {
             Self::PodCreation => reason::POD_CREATION_FAILED,
             Self::Unschedulable => reason::SCHEDULING_FAILED,
             Self::RolloutStalled => reason::ROLLOUT_STALLED,
+            Self::RolloutStopped => reason::ROLLOUT_STOPPED,
         }
     }
 

@@ -1,19 +1,20 @@
-//! How far the rollout of the Deployment is, as `kubectl rollout status` would tell.
+//! How far the rollout is, as `kubectl rollout status` would tell.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
-use super::StatusInput;
-use super::pod_failure::{Failure, FailureKind, container_failure, creation_failure, scheduling_failure};
+use memcached_api::memcached::spec::WorkloadType;
 
-/// The API server's default of `progressDeadlineSeconds`.
-const DEFAULT_DEADLINE: i32 = 600;
+use super::StatusInput;
+use super::pod_failure::{Failure, FailureKind, container_failure, scheduling_failure};
+use super::workload::WorkloadNumbers;
 
 /// The replicas in numbers, and whether they make progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own that the Deployment or a pod states")]
 pub struct RolloutStatus {
+    /// What runs the pods.
+    pub kind: WorkloadType,
     /// How many there should be.
     pub desired: i32,
     pub replicas: i32,
@@ -28,6 +29,8 @@ pub struct RolloutStatus {
     /// The Deployment controller has not seen this rollout end well, or a pod is on its way to be ready, and in time. A
     /// rollout that has ended well is under way no more: a server that is lost later is none.
     is_under_way: bool,
+    /// What is being done to pods, in words.
+    doing: Option<String>,
     /// What the scheduler says of a pod that it may yet find a node for.
     pending: Option<String>,
     /// When a pod that is starting now has had its time.
@@ -37,31 +40,30 @@ pub struct RolloutStatus {
 impl RolloutStatus {
     /// How far the rollout is now.
     pub fn of(input: &StatusInput, now: Timestamp) -> Self {
-        let Some(deployment) = &input.deployment else {
-            return Self { desired: input.replicas.unwrap_or(1), ..Self::default() };
+        let Some(workload) = WorkloadNumbers::of(input) else {
+            return Self { kind: input.workload, desired: input.replicas.unwrap_or(1), ..Self::default() };
         };
-        let status = deployment.status.clone().unwrap_or_default();
-        let spec = deployment.spec.as_ref();
-        let declared = spec.and_then(|spec| spec.replicas);
-        let conditions = status.conditions.unwrap_or_default();
+        let declared = workload.declared;
         let mut rollout = Self {
+            kind: input.workload,
             desired: input.replicas.or(declared).unwrap_or(1),
-            replicas: status.replicas.unwrap_or(0),
-            ready: status.ready_replicas.unwrap_or(0),
-            updated: status.updated_replicas.unwrap_or(0),
-            is_current: status.observed_generation >= deployment.metadata.generation
-                && input.replicas.is_none_or(|desired| declared == Some(desired)),
+            replicas: workload.replicas,
+            ready: workload.ready,
+            updated: workload.updated,
+            is_current: workload.is_observed && input.replicas.is_none_or(|desired| declared == Some(desired)),
             exists: true,
-            is_under_way: progress_reason(&conditions) != Some("NewReplicaSetAvailable"),
+            is_under_way: workload.is_under_way,
+            doing: input.advance.doing.clone(),
             ..Self::default()
         };
-        let deadline = deadline(deployment);
-        rollout.look_at_pods(&input.pods, deadline, now);
+        rollout.look_at_pods(&input.pods, workload.deadline, now);
         // What was said of an earlier generation is over with it.
         if rollout.is_current {
-            let is_overdue = progress_reason(&conditions) == Some("ProgressDeadlineExceeded");
-            let stalled = || is_overdue.then(|| rollout.stalled(deadline));
-            rollout.failure = rollout.failure.clone().or_else(|| creation_failure(&conditions)).or_else(stalled);
+            let stalled = || workload.is_overdue.then(|| rollout.stalled(workload.deadline));
+            let stopped = input.advance.stopped.clone();
+            let stopped = stopped.map(|message| Failure { kind: FailureKind::RolloutStopped, message });
+            let failure = stopped.or_else(|| rollout.failure.clone()).or_else(|| workload.failure.clone());
+            rollout.failure = failure.or_else(stalled);
         } else {
             rollout.failure = None;
         }
@@ -98,16 +100,17 @@ impl RolloutStatus {
     /// A pod that no node takes yet is progress for as long as a rollout may stand still: nodes may be on their way.
     pub fn progress(&self) -> Option<String> {
         if !self.exists {
-            return Some("creating the Deployment".into());
+            return Some(format!("creating the {}", self.controller()));
         }
         if !self.is_current {
-            return Some("waiting for the Deployment controller to observe the change".into());
+            return Some(self.waiting_for_controller());
         }
         if self.failure.is_some() {
             return None;
         }
         let Self { desired, updated, replicas, ready, .. } = self;
-        let pending = self.pending.iter().map(|words| format!("; {words}")).collect::<String>();
+        let details = self.doing.iter().chain(&self.pending);
+        let pending = details.map(|words| format!("; {words}")).collect::<String>();
         if updated < desired {
             return Some(format!("{self}{pending}"));
         }
@@ -117,6 +120,17 @@ impl RolloutStatus {
             _ => {}
         }
         (ready < desired && self.is_under_way).then(|| format!("{self}{pending}"))
+    }
+
+    fn controller(&self) -> &'static str {
+        match self.kind {
+            WorkloadType::Deployment => "Deployment",
+            WorkloadType::StatefulSet => "StatefulSet",
+        }
+    }
+
+    pub(super) fn waiting_for_controller(&self) -> String {
+        format!("waiting for the {} controller to observe the change", self.controller())
     }
 
     /// When the status may change although nothing else does: a pod that is starting has had its time then.
@@ -131,15 +145,6 @@ impl std::fmt::Display for RolloutStatus {
         let Self { desired, updated, ready, .. } = self;
         write!(f, "{updated}/{desired} updated, {ready}/{desired} ready")
     }
-}
-
-fn deadline(deployment: &Deployment) -> SignedDuration {
-    let seconds = deployment.spec.as_ref().and_then(|spec| spec.progress_deadline_seconds).unwrap_or(DEFAULT_DEADLINE);
-    SignedDuration::from_secs(seconds.into())
-}
-
-fn progress_reason(conditions: &[DeploymentCondition]) -> Option<&str> {
-    conditions.iter().find(|condition| condition.type_ == "Progressing")?.reason.as_deref()
 }
 
 /// Whether a pod is still on its way to be ready for the first time, as far as one can tell: it has not been restarted,

@@ -1,5 +1,6 @@
 #![allow(clippy::needless_pass_by_value, reason = "a JSON literal reads best without a reference")]
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use memcached_api::memcached::MemcachedStatus;
 use serde_json::{Value, json};

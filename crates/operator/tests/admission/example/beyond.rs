@@ -16,7 +16,6 @@ pub fn examples() -> Vec<Example> {
         }}})
     };
     let timeout = "spec.monitoring.serviceMonitor.scrapeTimeout";
-    let warm = "spec.warmRestart.enabled";
     let all = vec![
         accepted(0, rollout(10, 11)),
         refused(
@@ -37,15 +36,41 @@ pub fn examples() -> Vec<Example> {
             "spec.memcached.maxItemSize",
             "at most 4m",
         ),
-        refused(0, json!({"warmRestart": {"enabled": true}}), warm, "needs spec.workload.type StatefulSet"),
+    ];
+    all.into_iter()
+        .chain(warm_examples())
+        .chain(service_examples())
+        .chain(pod_examples())
+        .map(Example::beyond)
+        .collect()
+}
+
+fn warm_examples() -> Vec<Example> {
+    let warm = "spec.warmRestart.enabled";
+    vec![
+        refused(0, json!({"warmRestart": {"enabled": true}}), warm, "needs spec.workload.type StatefulSet")
+            .by(By::Operator),
+        refused(
+            0,
+            json!({"warmRestart": {"enabled": true}, "workload": {"type": "Deployment"}}),
+            warm,
+            "needs spec.workload.type StatefulSet",
+        ),
+        accepted(0, json!({"warmRestart": {"enabled": true}, "workload": {"type": "StatefulSet"}})),
+        refused(
+            0,
+            json!({"workload": {"type": "StatefulSet", "rollout": {"maxUnavailable": 0}}}),
+            "spec.workload.rollout.maxUnavailable",
+            "",
+        )
+        .by(By::Schema),
         refused(
             0,
             json!({"warmRestart": {"enabled": true}, "extstore": {"size": "1Gi"}}),
             warm,
             "not together with spec.extstore",
         ),
-    ];
-    all.into_iter().chain(service_examples()).chain(pod_examples()).map(Example::beyond).collect()
+    ]
 }
 
 fn service_examples() -> Vec<Example> {

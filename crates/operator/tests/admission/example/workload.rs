@@ -8,7 +8,7 @@ pub fn examples() -> Vec<Example> {
     let name = "metadata.name";
     let type_ = "spec.workload.type";
     let with = |type_: &str| json!({"workload": {"type": type_}});
-    let stays = "cannot be changed or removed";
+    let stays = "cannot be changed";
     vec![
         accepted(13, json!({})).named("a".repeat(63)),
         accepted(13, json!({"service": {"type": "ClusterIP"}})).named("b".repeat(56)),
@@ -29,7 +29,8 @@ pub fn examples() -> Vec<Example> {
         accepted(15, with("Deployment")).from(json!({})),
         refused(15, with("StatefulSet"), type_, stays).from(with("Deployment")).by(By::Admission),
         refused(15, with("StatefulSet"), type_, stays).from(json!({})).by(By::Admission),
-        refused(15, json!({}), type_, stays).from(with("Deployment")).by(By::Admission),
-        refused(15, with("StatefulSet"), type_, "not available in this version").by(By::Operator),
+        refused(15, with("Deployment"), type_, stays).from(with("StatefulSet")).by(By::Admission),
+        accepted(15, json!({})).from(with("Deployment")),
+        accepted(15, with("StatefulSet")),
     ]
 }

@@ -1,11 +1,16 @@
-//! The offline subcommands: the definitions of the kinds, and what a declaration would become.
+//! What people ask before they do something: the definitions of the kinds, what a declaration would become, and what it
+//! would do to a cache that runs.
+
+mod against;
 
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
+use std::path::Path;
 use std::{fs, io};
 
 use memcached_api::Memcached;
+use memcached_core::memcached::rule::Violation;
 use memcached_core::memcached::{PodDefaults, build, revision, secret, validate_with, warning};
 
 use crate::args::Explain;
@@ -25,9 +30,19 @@ fn say(text: &str) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Prints the children of a declaration, or why there are none.
+/// Prints what a declaration would become, or what it would do to a cache that runs.
 pub fn explain(explain: &Explain, settings: &PodDefaults) -> Result<(), Box<dyn Error>> {
-    let path = &explain.filename;
+    let mut cache = read(&explain.filename)?;
+    if let Some(running) = &explain.against {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        return say(&runtime.block_on(against::explain(cache, running, settings))?);
+    }
+    cache.metadata.namespace.get_or_insert_with(|| "default".into());
+    say(&children(&cache, settings)?)
+}
+
+/// A Memcached from a file.
+fn read(path: &Path) -> Result<Memcached, Box<dyn Error>> {
     let text = if path.as_os_str() == "-" {
         let mut text = String::new();
         io::stdin().read_to_string(&mut text)?;
@@ -35,13 +50,17 @@ pub fn explain(explain: &Explain, settings: &PodDefaults) -> Result<(), Box<dyn 
     } else {
         fs::read_to_string(path).map_err(|error| format!("failed to read {}: {error}", path.display()))?
     };
-    let mut cache: Memcached =
-        serde_saphyr::from_str(&text).map_err(|error| format!("{} is no Memcached: {error}", path.display()))?;
-    cache.metadata.namespace.get_or_insert_with(|| "default".into());
-    let validated = validate_with(&cache, settings).map_err(|violations| {
-        let lines: Vec<String> = violations.iter().map(|violation| format!("\n  {violation}")).collect();
-        format!("the declaration cannot work:{}", lines.concat())
-    })?;
+    Ok(serde_saphyr::from_str(&text).map_err(|error| format!("{} is no Memcached: {error}", path.display()))?)
+}
+
+fn refused(violations: &[Violation]) -> String {
+    let lines: Vec<String> = violations.iter().map(|violation| format!("\n  {violation}")).collect();
+    format!("the declaration cannot work:{}", lines.concat())
+}
+
+/// The children of a declaration.
+fn children(cache: &Memcached, settings: &PodDefaults) -> Result<String, Box<dyn Error>> {
+    let validated = validate_with(cache, settings).map_err(|violations| refused(&violations))?;
     let in_force = revision::decide(&validated, None, &[], None);
     let resources = build::build_children(&validated, &in_force.template, validated.fixed_replicas());
     let mut text = String::new();
@@ -54,5 +73,5 @@ pub fn explain(explain: &Explain, settings: &PodDefaults) -> Result<(), Box<dyn 
     for warning in warning::warnings(&validated) {
         writeln!(text, "# warning: {warning}")?;
     }
-    say(&text)
+    Ok(text)
 }

@@ -1,0 +1,105 @@
+//! A short-lived pod that tries whether what is desired starts on a node: the image is pulled there, and memcached runs
+//! once with its arguments, its certificates and its passwords, before a cache is touched.
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use memcached_api::label;
+use operator_model::rollout::Proof;
+use sha2::{Digest, Sha256};
+
+use super::difference::server_arguments;
+use crate::memcached::build::{COMMAND_SEPARATOR, labels, owner};
+use crate::memcached::secret::hex;
+use crate::memcached::status::container_failure;
+use crate::memcached::validate::Validated;
+
+/// How long the kubelet lets it run, images pulled.
+const DEADLINE_SECONDS: i64 = 600;
+
+/// The name of the pod that proves a revision on a node.
+pub fn proof_name(cache: &str, revision: &str, node: &str) -> String {
+    let hash = Sha256::new().chain_update(revision).chain_update([0]).chain_update(node).finalize();
+    let suffix: String = hex(&hash).chars().take(8).collect();
+    format!("{cache}-proof-{suffix}")
+}
+
+/// The pod that proves a template on a node.
+pub fn build_proof(cache: &Validated, revision: &str, template: &PodTemplateSpec, node: &str) -> Pod {
+    let mut labels = labels(&cache.name);
+    // Not one of the servers: no Service, no budget and no policy means it.
+    labels.insert(label::NAME.into(), label::PROOF_VALUE.into());
+    let spec = template.spec.clone().unwrap_or_default();
+    let server = spec.containers.iter().find(|container| container.name == "memcached").cloned().unwrap_or_default();
+    Pod {
+        metadata: ObjectMeta {
+            name: Some(proof_name(&cache.name, revision, node)),
+            namespace: Some(cache.namespace.clone()),
+            labels: Some(labels),
+            owner_references: Some(vec![owner(cache)]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PodSpec {
+            containers: vec![trial(server, template)],
+            // Past the scheduler: it is about this node, and takes next to nothing of it.
+            node_name: Some(node.to_owned()),
+            restart_policy: Some("Never".into()),
+            active_deadline_seconds: Some(DEADLINE_SECONDS),
+            termination_grace_period_seconds: Some(5),
+            affinity: None,
+            topology_spread_constraints: None,
+            ..spec
+        }),
+        status: None,
+    }
+}
+
+/// The container with the agent trying memcached: neither ports nor probes, and nobody waits when it stops.
+fn trial(server: Container, template: &PodTemplateSpec) -> Container {
+    let words = server.command.clone().unwrap_or_default();
+    let mut agent = words.iter().take_while(|word| *word != COMMAND_SEPARATOR);
+    let program = agent.next().cloned().unwrap_or_default();
+    let target = agent.filter(|word| ["--memcached=", "--credentials-file="].iter().any(|flag| word.starts_with(flag)));
+    let target: Vec<String> = target.cloned().collect();
+    let name = words.iter().skip_while(|word| *word != COMMAND_SEPARATOR).nth(1).cloned();
+    let mut command = vec![program, "try".to_owned()];
+    command.extend(target);
+    command.push(COMMAND_SEPARATOR.into());
+    command.extend(name);
+    Container {
+        command: Some(command),
+        args: Some(server_arguments(template)),
+        ports: None,
+        liveness_probe: None,
+        readiness_probe: None,
+        lifecycle: None,
+        ..server
+    }
+}
+
+/// What a proof says; `pod` is none if there is none yet.
+pub fn verdict(pod: Option<&Pod>) -> Proof {
+    let Some(pod) = pod else { return Proof::Missing };
+    let status = pod.status.clone().unwrap_or_default();
+    match status.phase.as_deref() {
+        Some("Succeeded") => Proof::Good,
+        Some("Failed") => Proof::Bad(last_words(pod)),
+        _ => container_failure(pod).map_or(Proof::UnderWay, |failure| Proof::Bad(failure.message)),
+    }
+}
+
+/// Why it ended, as far as anybody says.
+fn last_words(pod: &Pod) -> String {
+    let status = pod.status.clone().unwrap_or_default();
+    let containers = status.init_container_statuses.into_iter().chain(status.container_statuses).flatten();
+    let ended = containers.filter_map(|container| container.state?.terminated).filter(|ended| ended.exit_code != 0);
+    let message = ended.filter_map(|ended| ended.message.or(ended.reason)).find(|text| !text.trim().is_empty());
+    let message = message.or(status.message).or(status.reason).unwrap_or_else(|| "no details".into());
+    let line = message.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line: String = line.chars().take(200).collect();
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+    format!("memcached does not start with what is declared, as tried on node {node:?}: {line}")
+}
+
+#[cfg(test)]
+#[path = "proof_tests.rs"]
+mod tests;
