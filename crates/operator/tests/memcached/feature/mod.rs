@@ -7,6 +7,7 @@ mod monitoring;
 mod scale;
 mod security;
 mod server;
+mod stateful_set;
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -47,6 +48,7 @@ pub fn child(kind: &'static str, pointer: &str, on: Value, off: Value) -> Seen {
 fn resource(kind: &str) -> ApiResource {
     let (group, version, plural) = match kind {
         "Deployment" => ("apps", "v1", "deployments"),
+        "StatefulSet" => ("apps", "v1", "statefulsets"),
         "Service" => ("", "v1", "services"),
         "PodDisruptionBudget" => ("policy", "v1", "poddisruptionbudgets"),
         "NetworkPolicy" => ("networking.k8s.io", "v1", "networkpolicies"),
