@@ -16,6 +16,21 @@ const LONGEST_NOTE: usize = 1024;
 /// replaced after so many.
 const EVENTS_A_RECORDER: usize = 256;
 
+/// What was done, and to whom. The recorder counts Events of one reason as one, with the first note, unless these differ.
+#[derive(Debug, Clone)]
+pub struct Deed<'a> {
+    /// A word for it.
+    pub action: &'a str,
+    /// Another object that it was done to.
+    pub related: Option<ObjectReference>,
+}
+
+impl Default for Deed<'_> {
+    fn default() -> Self {
+        Self { action: "Reconcile", related: None }
+    }
+}
+
 /// Publishes Events while this process leads.
 #[derive(Clone)]
 pub struct Events {
@@ -45,20 +60,27 @@ impl Events {
 
     /// Something went as it should.
     pub async fn normal(&self, about: &ObjectReference, reason: &str, note: &str) {
-        self.publish(about, EventType::Normal, reason, note).await;
+        self.publish(about, EventType::Normal, Deed::default(), reason, note).await;
     }
 
     /// Something needs somebody's attention.
     pub async fn warning(&self, about: &ObjectReference, reason: &str, note: &str) {
-        self.publish(about, EventType::Warning, reason, note).await;
+        self.publish(about, EventType::Warning, Deed::default(), reason, note).await;
     }
 
-    async fn publish(&self, about: &ObjectReference, type_: EventType, reason: &str, note: &str) {
+    /// Something was done to another object on behalf of this one.
+    pub async fn done(&self, about: &ObjectReference, deed: Deed<'_>, is_warning: bool, reason: &str, note: &str) {
+        let type_ = if is_warning { EventType::Warning } else { EventType::Normal };
+        self.publish(about, type_, deed, reason, note).await;
+    }
+
+    async fn publish(&self, about: &ObjectReference, type_: EventType, deed: Deed<'_>, reason: &str, note: &str) {
         if self.leadership.check_in(about.namespace.as_deref().unwrap_or_default()).is_err() {
             return;
         }
         let note = Some(shorten(note));
-        let event = Event { type_, reason: reason.to_owned(), note, action: "Reconcile".into(), secondary: None };
+        let Deed { action, related } = deed;
+        let event = Event { type_, reason: reason.to_owned(), note, action: action.into(), secondary: related };
         match tokio::time::timeout(REQUEST_TIMEOUT, self.recorder().publish(&event, about)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, reason, "failed to publish an Event"),

@@ -34,6 +34,10 @@ fn stateful(fields: &Value) -> Value {
     for (field, value) in fields.as_object().unwrap() {
         spec[field] = value.clone();
     }
+    // An image of one's own takes the version's place.
+    if spec.get("image").is_some() {
+        spec.as_object_mut().unwrap().remove("version");
+    }
     spec
 }
 

@@ -56,7 +56,7 @@ async fn an_image_that_cannot_be_pulled_or_does_not_start_takes_nothing_down() {
     let observer = Observer::start(&pods);
     // One that is nowhere, and one that has no memcached.
     for (image, words) in [("memcached:no-such-tag", "no-such-tag"), ("busybox:1.37", "memcached")] {
-        stage.declare("sessions", &spec(json!({"replicas": 2, "version": null, "image": image}))).unwrap();
+        stage.declare("sessions", &spec(json!({"replicas": 2, "image": image}))).unwrap();
         let is_stopped = |cache: &Value| {
             verdict(cache, "Degraded").0 == "True" && message(cache, "Degraded").contains("rollout stopped")
         };

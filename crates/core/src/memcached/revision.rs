@@ -131,7 +131,10 @@ pub fn decide(
     let built = build_template(cache, now.secrets.as_deref());
     let decided = template::decide(kept, deployed.and_then(deployed_template), now, &built);
     let new_revision = decided.new_revision.map(|kept| build_revision(cache, &kept, revisions));
-    InForce { template: decided.template, new_revision, newer_defaults: decided.newer_defaults }
+    // Another agent is taken by the next pod that is made; there is nothing to ask for.
+    let is_agents = |line: &String| line.starts_with("spec.initContainers.memcached-agent.image");
+    let newer_defaults = decided.newer_defaults.into_iter().filter(|line| !is_agents(line)).collect();
+    InForce { template: decided.template, new_revision, newer_defaults }
 }
 
 /// The revision that keeps a template.

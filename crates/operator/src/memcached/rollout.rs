@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use kube::Resource as _;
 use kube::api::ResourceExt;
 use memcached_api::Memcached;
 use memcached_api::memcached::reason;
@@ -18,6 +19,7 @@ use memcached_core::memcached::status::Advance;
 use memcached_core::memcached::{Observed, Validated};
 use operator_kit::children::{ApplyError, Children, Eviction};
 use operator_kit::controller::Context;
+use operator_kit::event::Deed;
 use operator_model::resource::{CONTROLLER_REVISION, POD};
 use operator_model::rollout::{Change, Proof, Slot, Step, next};
 
@@ -75,7 +77,7 @@ impl Rollouts {
         let Some(desired) = rollout::desired_revision(stateful_set) else { return Advanced::default() };
         let is_pending = observed.servers().any(|pod| rollout::is_pending(pod, desired));
         if !is_pending {
-            let problem = delete_proofs(observed, children, None).await.err();
+            let problem = delete_proofs(observed, children, &[]).await.err();
             return Advanced { problem, ..Advanced::default() };
         }
         let turn = Turn {
@@ -112,8 +114,8 @@ impl Rollouts {
 }
 
 /// Deletes pods that proved something; those of `kept` are still needed.
-async fn delete_proofs(observed: &Observed, children: &Children<'_>, kept: Option<&str>) -> Result<(), ApplyError> {
-    for proof in observed.proofs().filter(|proof| kept.is_none_or(|kept| proof.name_any() != kept)) {
+async fn delete_proofs(observed: &Observed, children: &Children<'_>, kept: &[String]) -> Result<(), ApplyError> {
+    for proof in observed.proofs().filter(|proof| !kept.contains(&proof.name_any())) {
         if let Some(live) = read_pod(children, &proof.name_any()).await? {
             children.delete_pod(&live).await?;
         }
@@ -240,12 +242,25 @@ impl Turn<'_> {
         Advanced { advance: Advance { doing, stopped: None }, requeue: Some(requeue), problem: None }
     }
 
+    /// An Event about what is done to a pod; a warning unless it keeps what it holds.
+    async fn tell(&self, pod: &Pod, action: &str, reason: &str, note: &str) {
+        let deed = Deed { action, related: Some(pod.object_ref(&())) };
+        let is_warning = !matches!(action, "ChangeLive" | "RestartWarm");
+        self.context.shared().events.done(&self.cache.object_ref(&()), deed, is_warning, reason, note).await;
+    }
+
     fn pod_name(&self, slot: usize) -> String {
         format!("{}-{slot}", self.cache.name_any())
     }
 
     fn pod(&self, slot: usize) -> Option<&Pod> {
         self.slots.get(slot)?.as_ref().map(|live| &live.pod)
+    }
+
+    /// The names of the proofs that the pods need, one a node.
+    fn proofs(&self) -> Vec<String> {
+        let nodes = self.slots.iter().flatten().filter_map(|live| live.pod.spec.as_ref()?.node_name.as_deref());
+        nodes.map(|node| proof_name(&self.cache.name_any(), &self.desired, node)).collect()
     }
 
     /// Tries on the pod's node whether what is desired starts.
@@ -256,7 +271,7 @@ impl Turn<'_> {
         };
         let proof = build_proof(self.valid, &self.desired, template, &node);
         // Of an earlier change, which nobody wants any more.
-        delete_proofs(observed, self.children, Some(&proof.name_any())).await?;
+        delete_proofs(observed, self.children, &self.proofs()).await?;
         self.children.create_pod(&proof).await?;
         Ok(Advanced::doing(format!("trying on node {node:?} whether memcached starts as declared"), LATER))
     }
@@ -289,11 +304,11 @@ impl Turn<'_> {
         match &refusal {
             None => {
                 let note = format!("pod {name:?}: {effect}");
-                self.context.tell(self.cache, reason::POD_CHANGED, &note).await;
+                self.tell(pod, effect.action(), reason::POD_CHANGED, &note).await;
             }
             Some(RefusalNote { reason: why, .. }) => {
                 let note = format!("pod {name:?} did not come back and was changed back: {why}");
-                self.context.warn(self.cache, reason::CHANGE_UNDONE, &note).await;
+                self.tell(pod, "Undo", reason::CHANGE_UNDONE, &note).await;
             }
         }
         Ok(Advanced::doing(format!("pod {name:?} is changed: {effect}"), SOON))
@@ -316,7 +331,7 @@ impl Turn<'_> {
         let effect = effect.unwrap_or_else(|| Effect::Recreate(vec!["a template that is not known any more".into()]));
         if !self.rollouts.is_announced(pod, &self.desired) {
             let note = format!("pod {name:?} will be replaced, and what it holds is lost: {effect}");
-            self.context.warn(self.cache, reason::POD_WILL_BE_REPLACED, &note).await;
+            self.tell(pod, effect.action(), reason::POD_WILL_BE_REPLACED, &note).await;
             return Ok(Advanced::doing(note, Duration::from_secs(2)));
         }
         match self.children.evict_pod(pod, false).await? {

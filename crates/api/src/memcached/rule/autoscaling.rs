@@ -49,6 +49,7 @@ pub const CPU_REQUEST_OF_EXPORTER: Rule = Rule::invalid(
     "spec",
     ".monitoring.exporterResources.requests.cpu",
     "!has(self.autoscaling) || !self.autoscaling.enabled || !has(self.monitoring) || !self.monitoring.enabled \
+     || (has(self.workload) && has(self.workload.type) && self.workload.type == 'StatefulSet') \
      || (has(self.autoscaling.metrics) && size(self.autoscaling.metrics) > 0 \
          && !self.autoscaling.metrics.exists(m, has(m.resource) && m.resource.name == 'cpu' \
              && has(m.resource.target.averageUtilization))) \

@@ -5,7 +5,6 @@ use k8s_openapi::api::networking::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use memcached_api::label;
 
 use super::agent::PORT as AGENT_PORT;
 use super::metadata::{metadata, selector};
@@ -36,16 +35,12 @@ pub fn build_network_policy(cache: &Validated) -> Option<NetworkPolicy> {
     })
 }
 
-/// Asks agents what is in force.
+/// Asks agents what is in force. By its namespace: what its pods are labelled with is whoever installs it's to say.
 fn operator(cache: &Validated) -> NetworkPolicyPeer {
-    let labels = |key: &str, value: &str| {
-        let labels = [(key.to_owned(), value.to_owned())].into();
-        Some(LabelSelector { match_labels: Some(labels), ..LabelSelector::default() })
-    };
+    let labels = [("kubernetes.io/metadata.name".to_owned(), cache.settings.operator_namespace.clone())].into();
     NetworkPolicyPeer {
-        namespace_selector: labels("kubernetes.io/metadata.name", &cache.settings.operator_namespace),
-        pod_selector: labels(label::NAME, label::MANAGED_BY_VALUE),
-        ip_block: None,
+        namespace_selector: Some(LabelSelector { match_labels: Some(labels), ..LabelSelector::default() }),
+        ..NetworkPolicyPeer::default()
     }
 }
 

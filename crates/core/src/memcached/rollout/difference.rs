@@ -32,6 +32,18 @@ pub enum Effect {
     Recreate(Vec<String>),
 }
 
+impl Effect {
+    /// A word for it.
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Self::None | Self::Live => "ChangeLive",
+            Self::Warm => "RestartWarm",
+            Self::Cold(_) => "RestartCold",
+            Self::Recreate(_) => "Replace",
+        }
+    }
+}
+
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

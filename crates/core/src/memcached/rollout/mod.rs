@@ -60,10 +60,14 @@ pub struct Pods<'a> {
 pub fn pace(cache: &Validated) -> Pace {
     let rollout = cache.spec.workload.as_ref().and_then(|workload| workload.rollout.clone()).unwrap_or_default();
     let seconds = |count: Option<i32>| Duration::from_secs(count.and_then(|count| count.try_into().ok()).unwrap_or(0));
+    let availability = cache.spec.high_availability.as_ref();
+    let shutdown = availability.and_then(|availability| availability.graceful_shutdown.as_ref());
+    // A server that is told to stop goes on serving for so long.
+    let delay = shutdown.filter(|shutdown| shutdown.enabled).map_or(0, |shutdown| shutdown.pre_stop_delay_seconds);
     Pace {
         max_unavailable: rollout.max_unavailable.and_then(|count| count.try_into().ok()).unwrap_or(1),
         pause: seconds(rollout.pause_seconds).max(seconds(rollout.min_ready_seconds)),
-        deadline: DEADLINE,
+        deadline: DEADLINE + Duration::from_secs(delay.try_into().unwrap_or(0)),
     }
 }
 

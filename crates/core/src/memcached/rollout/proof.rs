@@ -2,6 +2,7 @@
 //! once with its arguments, its certificates and its passwords, before a cache is touched.
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use memcached_api::label;
 use operator_model::rollout::Proof;
@@ -29,6 +30,7 @@ pub fn build_proof(cache: &Validated, revision: &str, template: &PodTemplateSpec
     // Not one of the servers: no Service, no budget and no policy means it.
     labels.insert(label::NAME.into(), label::PROOF_VALUE.into());
     let spec = template.spec.clone().unwrap_or_default();
+    let init_containers = spec.init_containers.clone().map(|all| all.into_iter().map(frugal).collect());
     let server = spec.containers.iter().find(|container| container.name == "memcached").cloned().unwrap_or_default();
     Pod {
         metadata: ObjectMeta {
@@ -39,7 +41,8 @@ pub fn build_proof(cache: &Validated, revision: &str, template: &PodTemplateSpec
             ..ObjectMeta::default()
         },
         spec: Some(PodSpec {
-            containers: vec![trial(server, template)],
+            init_containers,
+            containers: vec![frugal(trial(server, template))],
             // Past the scheduler: it is about this node, and takes next to nothing of it.
             node_name: Some(node.to_owned()),
             restart_policy: Some("Never".into()),
@@ -74,6 +77,19 @@ fn trial(server: Container, template: &PodTemplateSpec) -> Container {
         lifecycle: None,
         ..server
     }
+}
+
+/// A container that asks for next to nothing: the kubelet turns a pod away that does not fit beside the servers. Its
+/// limits stay, for a quota may ask for them.
+fn frugal(mut container: Container) -> Container {
+    if let Some(resources) = container.resources.as_mut() {
+        let asked = resources.requests.iter().chain(&resources.limits).flatten();
+        let least = |name: &str| Quantity(if name == "cpu" { "1m" } else { "1Mi" }.into());
+        let requests = asked.map(|(name, _)| (name.clone(), least(name))).collect();
+        resources.requests = Some(requests);
+        resources.claims = None;
+    }
+    container
 }
 
 /// What a proof says; `pod` is none if there is none yet.

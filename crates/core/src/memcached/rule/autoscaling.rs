@@ -1,14 +1,14 @@
 //! Who decides how many servers there are, and by what; metrics and behaviour as a HorizontalPodAutoscaler takes them.
 
 use memcached_api::memcached::rule;
-use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec};
+use memcached_api::memcached::spec::{Autoscaling, MemcachedSpec, WorkloadType};
 use operator_model::autoscaling::{
     check_behavior, check_metrics, is_cpu_utilization, is_cpu_utilization_of, is_memory,
 };
 use operator_model::pod::resources::requests_cpu;
 use operator_model::violation::{FieldErrors, Violation};
 
-pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
+pub fn check(spec: &MemcachedSpec, workload: WorkloadType) -> Vec<Violation> {
     let mut violations = Vec::new();
     let Some(autoscaling) = spec.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) else {
         return violations;
@@ -22,7 +22,7 @@ pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {
         (Some(min), Some(max)) if min > max => refuse(&rule::MIN_ABOVE_MAX, &[min.into(), max.into()]),
         _ => {}
     }
-    for rule in missing_requests(spec, autoscaling) {
+    for rule in missing_requests(spec, autoscaling, workload) {
         refuse(rule, &[]);
     }
     let warm = spec.warm_restart.as_ref().is_some_and(|warm| warm.enabled);
@@ -44,8 +44,14 @@ fn check_autoscaler(spec: &MemcachedSpec, autoscaling: &Autoscaling, violations:
 }
 
 /// Containers without a request for the CPU that the autoscaler compares with.
-fn missing_requests(spec: &MemcachedSpec, autoscaling: &Autoscaling) -> Vec<&'static rule::Rule> {
+fn missing_requests(
+    spec: &MemcachedSpec,
+    autoscaling: &Autoscaling,
+    workload: WorkloadType,
+) -> Vec<&'static rule::Rule> {
+    // The agent's metrics come from memcached's own container.
     let monitoring = spec.monitoring.as_ref().filter(|monitoring| monitoring.enabled);
+    let monitoring = monitoring.filter(|_| workload == WorkloadType::Deployment);
     let metrics = &autoscaling.metrics;
     let on_pods = metrics.is_empty() || metrics.iter().any(is_cpu_utilization);
     let on = |name: &str| on_pods || metrics.iter().any(|metric| is_cpu_utilization_of(metric, name));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn fields(spec: &MemcachedSpec) -> Vec<String> {
-    check(spec).into_iter().map(|violation| violation.field).collect()
+    check(spec, WorkloadType::Deployment).into_iter().map(|violation| violation.field).collect()
 }
 
 fn cpu() -> ResourceRequirements {

@@ -34,7 +34,7 @@ pub fn check(name: &str, spec: &MemcachedSpec, workload: WorkloadType) -> Vec<Vi
     let mut violations = workload::check(name, spec, workload);
     violations.extend(version::check(spec, workload));
     violations.extend(server::check(spec));
-    violations.extend(autoscaling::check(spec));
+    violations.extend(autoscaling::check(spec, workload));
     violations.extend(availability::check(spec));
     violations.extend(monitoring::check(spec));
     violations.extend(security::check(spec));

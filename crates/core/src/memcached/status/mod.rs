@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
+use memcached_api::Memcached;
 use memcached_api::label;
-use memcached_api::memcached::spec::WorkloadType;
+use memcached_api::memcached::spec::{Rollout, WorkloadType};
 use memcached_api::memcached::{MemcachedStatus, condition, reason};
 use operator_model::condition::Assessment;
 use operator_model::image;
@@ -36,6 +37,8 @@ pub struct StatusInput {
     pub workload: WorkloadType,
     pub deployment: Option<Deployment>,
     pub stateful_set: Option<StatefulSet>,
+    /// How long a pod of a StatefulSet may take, in seconds, if it is said.
+    pub deadline: Option<i32>,
     /// How far we are with the pods of a StatefulSet.
     pub advance: Advance,
     pub pods: Vec<Pod>,
@@ -71,6 +74,7 @@ impl StatusInput {
             workload: workload.unwrap_or_default(),
             deployment: deployment.or_else(|| observed.own_deployment().cloned()),
             stateful_set: stateful_set.or_else(|| observed.own_stateful_set().cloned()),
+            deadline: rollout_of(cache).and_then(|rollout| rollout.progress_deadline_seconds),
             advance: Advance::default(),
             pods: observed.serving_pods(),
             problems: applied.problems().filter(|problem| !problem.is_transient).cloned().collect(),
@@ -79,6 +83,10 @@ impl StatusInput {
             name,
         }
     }
+}
+
+fn rollout_of(cache: &Memcached) -> Option<&Rollout> {
+    cache.spec.workload.as_ref()?.rollout.as_ref()
 }
 
 /// How far the rollout of a StatefulSet is, beyond what its status tells.

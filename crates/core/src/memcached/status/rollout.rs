@@ -29,6 +29,8 @@ pub struct RolloutStatus {
     /// The Deployment controller has not seen this rollout end well, or a pod is on its way to be ready, and in time. A
     /// rollout that has ended well is under way no more: a server that is lost later is none.
     is_under_way: bool,
+    /// A pod of a StatefulSet has had its time.
+    is_late: bool,
     /// What is being done to pods, in words.
     doing: Option<String>,
     /// What the scheduler says of a pod that it may yet find a node for.
@@ -59,7 +61,7 @@ impl RolloutStatus {
         rollout.look_at_pods(&input.pods, workload.deadline, now);
         // What was said of an earlier generation is over with it.
         if rollout.is_current {
-            let stalled = || workload.is_overdue.then(|| rollout.stalled(workload.deadline));
+            let stalled = || (workload.is_overdue || rollout.is_late).then(|| rollout.stalled(workload.deadline));
             let stopped = input.advance.stopped.clone();
             let stopped = stopped.map(|message| Failure { kind: FailureKind::RolloutStopped, message });
             let failure = stopped.or_else(|| rollout.failure.clone()).or_else(|| workload.failure.clone());
@@ -83,6 +85,8 @@ impl RolloutStatus {
                 self.recheck_at = self.recheck_at.into_iter().chain(due).min();
                 self.pending = self.pending.take().or(unschedulable.map(|failure| failure.message));
             } else {
+                // Of a Deployment its controller says so.
+                self.is_late |= self.kind == WorkloadType::StatefulSet;
                 self.failure = self.failure.take().or(unschedulable);
             }
         }

@@ -34,7 +34,10 @@ impl WorkloadNumbers {
     pub fn of(input: &StatusInput) -> Option<Self> {
         match input.workload {
             WorkloadType::Deployment => input.deployment.as_ref().map(Self::of_deployment),
-            WorkloadType::StatefulSet => input.stateful_set.as_ref().map(Self::of_stateful_set),
+            WorkloadType::StatefulSet => {
+                let numbers = input.stateful_set.as_ref().map(Self::of_stateful_set)?;
+                Some(Self { deadline: seconds(input.deadline), ..numbers })
+            }
         }
     }
 

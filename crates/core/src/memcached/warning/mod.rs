@@ -109,7 +109,7 @@ fn exporter(cache: &Validated) -> Option<Warning> {
 }
 
 fn rollout(cache: &Validated) -> Option<Warning> {
-    (cache.scale == Scale::Fixed(1) && keeps_apart(cache)).then(|| Warning {
+    (cache.scale == Scale::Fixed(1) && keeps_apart(cache) && !cache.has_agent()).then(|| Warning {
         reason: reason::ROLLOUT_INTERRUPTS,
         field: "spec.replicas",
         message:

@@ -31,7 +31,12 @@ async fn warm_restart_is_a_volume_that_can_be_left_out() {
     let memory = "/spec/template/spec/volumes/2/emptyDir";
     let seen = [
         child("StatefulSet", memory, Value::Null, json!({"medium": "Memory", "sizeLimit": "136Mi"})),
-        child("StatefulSet", "/spec/template/spec/volumes/1/name", json!("memcached-podinfo"), json!("memcached-podinfo")),
+        child(
+            "StatefulSet",
+            "/spec/template/spec/volumes/1/name",
+            json!("memcached-podinfo"),
+            json!("memcached-podinfo"),
+        ),
     ];
     let server = json!({"maxMemoryMB": 128});
     let off = stateful(json!({"memcached": server, "warmRestart": {"enabled": false}}));
@@ -53,10 +58,10 @@ async fn an_autoscaler_scales_the_stateful_set() {
 #[tokio::test]
 async fn the_operator_may_ask_agents_through_a_network_policy() {
     let port = "/spec/ingress/1/ports/0/port";
-    let from = "/spec/ingress/1/from/0/podSelector/matchLabels/app.kubernetes.io~1name";
+    let from = "/spec/ingress/1/from/0/namespaceSelector/matchLabels/kubernetes.io~1metadata.name";
     let seen = [
         child("NetworkPolicy", port, json!(9151), Value::Null),
-        child("NetworkPolicy", from, json!("memcached-operator"), Value::Null),
+        child("NetworkPolicy", from, json!("memcached-operator-system"), Value::Null),
     ];
     let on = stateful(json!({"security": {"networkPolicy": {"enabled": true}}}));
     shows("stateful-policy", on, stateful(json!({})), &seen).await;
