@@ -3,6 +3,7 @@
 mod audit;
 mod bundle;
 mod cargo;
+mod changes;
 mod chart;
 mod crd;
 mod error;
@@ -34,6 +35,7 @@ pub fn outputs(repository: &Repository) -> Result<Vec<Output>> {
         install::outputs(repository)?,
         bundle::outputs(repository)?,
         reference::outputs()?,
+        changes::outputs(repository)?,
     ];
     Ok(parts.into_iter().flatten().collect())
 }

@@ -1,6 +1,7 @@
 //! The kind `Memcached`: its rules, its children, the pod template in force, its status.
 
 pub mod build;
+pub mod change;
 pub mod defaulting;
 pub mod observed;
 pub mod pod_defaults;

@@ -1,31 +1,80 @@
-//! The table "What each change does" of the documentation, row by row: whether the pod template stays or changes.
+//! What each change does to pods: the table of the documentation is generated from the same code; here is whether it is
+//! complete, and what the table does not have a row for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memcached_api::Memcached;
+use memcached_api::memcached::crd;
+use memcached_api::memcached::spec::WorkloadType;
+use memcached_core::memcached::change::{self, Change};
 use memcached_core::memcached::revision::decide;
+use memcached_core::memcached::rollout::Effect;
 use memcached_core::memcached::secret::{self, Data};
 use memcached_core::memcached::{PodDefaults, Validated, validate_with};
 use serde_json::{Value, json};
 
-use crate::fixture::{accepted, merged, sessions, with_knobs, with_monitoring, with_sasl, with_tls};
+use crate::fixture::{accepted, merged, sessions, with_sasl};
 
-const PAGE: &str = include_str!("../../../../docs/src/concepts/changes.md");
+/// Sections whose fields differ in what they do.
+const SECTIONS: [&str; 5] = ["memcached", "highAvailability", "monitoring", "security", "workload"];
 
-/// The rows of the table: what is changed, and what happens to the pods.
-fn rows() -> Vec<(&'static str, &'static str)> {
-    let cells = |line: &'static str| line.split('|').map(str::trim).skip(1).collect::<Vec<_>>();
-    let table = PAGE.lines().skip_while(|line| !line.starts_with("| you change")).skip(2);
-    table.take_while(|line| line.starts_with('|')).map(cells).map(|cells| (cells[0], cells[1])).collect()
+/// What cannot be changed.
+const FIXED: [&str; 1] = ["workload.type"];
+
+/// The fields of the schema that have to be in the table.
+fn fields() -> BTreeSet<String> {
+    let crd = serde_json::to_value(crd::definition().unwrap()).unwrap();
+    let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    let names = |schema: &Value| schema.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let below = |section: &String| {
+        let fields = names(&spec[section]["properties"]);
+        fields.into_iter().map(|field| format!("{section}.{field}")).collect::<Vec<_>>()
+    };
+    let (sections, plain): (Vec<_>, Vec<_>) = names(spec).into_iter().partition(|name| SECTIONS.contains(&name.as_str()));
+    let all = plain.into_iter().chain(sections.iter().flat_map(below));
+    all.filter(|field| !FIXED.contains(&field.as_str())).collect()
 }
 
-/// Whether the words of the table mean that pods are replaced.
-fn is_replaced(pods: &str) -> bool {
-    const KEPT: [&str; 3] = ["nothing", "new pods beside", "the surplus ends"];
-    let is_kept = KEPT.iter().any(|words| pods.starts_with(words));
-    let is_replaced = pods.starts_with("replaced one by one");
-    assert!(is_kept != is_replaced, "{pods:?} says neither");
-    is_replaced
+#[test]
+fn every_field_of_the_schema_is_changed_once() {
+    let tried: Vec<String> = change::all().iter().map(|change| change.field.to_owned()).collect();
+    let once: BTreeSet<String> = tried.iter().cloned().collect();
+    assert_eq!(tried.len(), once.len(), "one comes twice: {tried:?}");
+    assert_eq!(once, fields());
+}
+
+#[test]
+fn every_change_is_one_and_both_declarations_work() {
+    for change in change::all() {
+        assert_ne!(change.before, change.after, "{}", change.field);
+        for workload in [WorkloadType::Deployment, WorkloadType::StatefulSet] {
+            change.effect(workload).unwrap_or_else(|violations| panic!("{}: {violations:?}", change.field));
+        }
+    }
+}
+
+fn effects(field: &str) -> [Effect; 2] {
+    let change: Change = change::all().into_iter().find(|change| change.field == field).unwrap();
+    [WorkloadType::Deployment, WorkloadType::StatefulSet].map(|workload| change.effect(workload).unwrap())
+}
+
+#[test]
+fn what_people_choose_a_stateful_set_for_is_warm() {
+    for field in ["image", "version", "memcached.threads", "memcached.maxConnections", "memcached.extraArgs"] {
+        let [deployment, stateful_set] = effects(field);
+        assert!(matches!(deployment, Effect::Recreate(_)), "{field}: {deployment}");
+        assert_eq!(stateful_set, Effect::Warm, "{field}");
+    }
+    assert_eq!(change::of_restart_trigger(WorkloadType::StatefulSet), Effect::Warm);
+    assert_eq!(change::of_secret(WorkloadType::StatefulSet), Effect::None, "no part of the template");
+    assert!(matches!(change::of_secret(WorkloadType::Deployment), Effect::Recreate(_)));
+}
+
+#[test]
+fn what_is_not_about_pods_leaves_them_alone() {
+    for field in ["replicas", "autoscaling", "service", "highAvailability.podDisruptionBudget", "paused", "workload.rollout"]
+    {
+        assert_eq!(effects(field), [Effect::None, Effect::None], "{field}");
+    }
 }
 
 /// What a change does to the template of a cache that runs.
@@ -35,21 +84,6 @@ fn is_changed_by(before: (&Validated, Option<&str>), after: (&Validated, Option<
     decide(after.0, after.1, &revisions, None).template != running.template
 }
 
-fn changes(base: &Value, over: &Value) -> bool {
-    is_changed_by((&accepted(base), None), (&accepted(&merged(base, over)), None))
-}
-
-/// The same change, of a plain cache and of one that has a section `highAvailability` already.
-fn on_each(over: &[Value]) -> Vec<bool> {
-    let plain = json!({"replicas": 3, "resources": {"requests": {"cpu": "250m"}}});
-    let available = merged(&plain, &json!({"highAvailability": {}}));
-    [plain, available].iter().flat_map(|base| over.iter().map(|over| changes(base, over))).collect()
-}
-
-fn availability(section: &Value) -> Value {
-    json!({"highAvailability": section})
-}
-
 fn with_secret(data: &[(&str, &str)]) -> (Validated, Option<String>) {
     let cache = accepted(&with_sasl());
     let data: Data = data.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect();
@@ -57,148 +91,57 @@ fn with_secret(data: &[(&str, &str)]) -> (Validated, Option<String>) {
     (cache, hash)
 }
 
-fn secret_changes(data: &[(&str, &str)]) -> bool {
+#[test]
+fn a_key_that_is_not_mounted_changes_nothing() {
     let (before, old) = with_secret(&[("password-file", "a:b"), ("note", "x")]);
-    let (after, new) = with_secret(data);
-    is_changed_by((&before, old.as_deref()), (&after, new.as_deref()))
-}
-
-fn other_version() -> bool {
-    let other = PodDefaults { image: "memcached:1.7".into(), readiness_seconds: 3, ..PodDefaults::default() };
-    let cache = sessions(&json!({}));
-    is_changed_by((&accepted(&json!({})), None), (&validate_with(&cache, &other).unwrap(), None))
-}
-
-fn trigger() -> bool {
-    let mut cache: Memcached = sessions(&json!({}));
-    let annotation = ("memcached.c5c3.io/restart-trigger".to_owned(), "now".to_owned());
-    cache.metadata.annotations = Some([annotation].into());
-    is_changed_by((&accepted(&json!({})), None), (&validate_with(&cache, &PodDefaults::default()).unwrap(), None))
-}
-
-fn budget() -> Value {
-    availability(&json!({"podDisruptionBudget": {"enabled": true, "minAvailable": 1}}))
-}
-
-fn spread() -> Value {
-    let constraint = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"});
-    availability(&json!({"topologySpreadConstraints": [constraint]}))
-}
-
-/// The pod fields, each alone.
-fn knobs() -> Vec<bool> {
-    let all = with_knobs();
-    let volumes = json!({"extraVolumes": all["extraVolumes"]});
-    let each = all.as_object().unwrap().iter().map(|(name, value)| json!({name: value}));
-    each.map(|knob| {
-        let base = if knob.get("extraVolumeMounts").is_some() { volumes.clone() } else { json!({}) };
-        changes(&base, &knob)
-    })
-    .collect()
-}
-
-/// What the changes of a row do: whether each of them changes the template. None for a row that nobody tries.
-#[allow(clippy::too_many_lines, reason = "a table: one row of the documentation, one arm")]
-fn tried(row: &str) -> Option<Vec<bool>> {
-    tried_beside_pods(row).or_else(|| tried_on_pods(row))
-}
-
-/// Rows that are not about the pods themselves.
-fn tried_beside_pods(row: &str) -> Option<Vec<bool>> {
-    let autoscaling = json!({"autoscaling": {"enabled": true, "maxReplicas": 7}});
-    let enabled = with_monitoring();
-    Some(match row {
-        "the operator's version" => vec![other_version()],
-        "`replicas` up" => on_each(&[json!({"replicas": 5})]),
-        "`replicas` down" => on_each(&[json!({"replicas": 1})]),
-        "`autoscaling` on or off" => {
-            let requests = json!({"resources": {"requests": {"cpu": "250m"}}});
-            let on = merged(&requests, &autoscaling);
-            let off = merged(&on, &json!({"autoscaling": {"enabled": false}}));
-            vec![changes(&requests, &on), changes(&on, &off)]
-        }
-        "`podDisruptionBudget`, `networkPolicy`, `service`, `serviceMonitor`" => {
-            let policy = json!({"security": {"networkPolicy": {"enabled": true}}});
-            let service = json!({"service": {"type": "ClusterIP", "annotations": {"a": "b"}}});
-            let monitor = changes(&enabled, &json!({"monitoring": {"serviceMonitor": {"interval": "60s"}}}));
-            [on_each(&[budget(), policy, service]), vec![monitor]].concat()
-        }
-        "the section `highAvailability`, and the preset `soft` that is its default" => {
-            let soft = availability(&json!({"antiAffinityPreset": "soft"}));
-            let off = is_changed_by((&accepted(&budget_of_three()), None), (&accepted(&json!({"replicas": 3})), None));
-            let mut done = on_each(&[availability(&json!({}))]);
-            done.extend([off, changes(&budget_of_three(), &soft)]);
-            done
-        }
-        "`workload.rollout`" => on_each(&[json!({"workload": {"rollout": {"minReadySeconds": 60}}})]),
-        "`paused`" => on_each(&[json!({"paused": true})]),
-        _ => return None,
-    })
-}
-
-/// Rows that are.
-fn tried_on_pods(row: &str) -> Option<Vec<bool>> {
-    let contexts = |name: &str| json!({"security": {name: {"runAsNonRoot": true}}});
-    let enabled = with_monitoring();
-    Some(match row {
-        "`image`, `version`" => on_each(&[json!({"image": "memcached:1.6.45"}), json!({"version": "1.6.45"})]),
-        "`memcached.*`, `resources`, `extstore`" => on_each(&[
-            json!({"memcached": {"threads": 8}}),
-            json!({"resources": {"requests": {"cpu": "1"}}}),
-            json!({"extstore": {"size": "1Gi"}}),
-        ]),
-        "`monitoring.enabled`, `exporterImage`, `exporterResources`" => {
-            let image = json!({"monitoring": {"exporterImage": "example.org/exporter:1"}});
-            let resources = json!({"monitoring": {"exporterResources": {"requests": {"cpu": "10m"}}}});
-            vec![changes(&json!({}), &enabled), changes(&enabled, &image), changes(&enabled, &resources)]
-        }
-        "`antiAffinityPreset`, `topologySpreadConstraints`, `gracefulShutdown`" => {
-            let hard = availability(&json!({"antiAffinityPreset": "hard"}));
-            let shutdown = availability(&json!({"gracefulShutdown": {"enabled": true}}));
-            let soft = availability(&json!({"antiAffinityPreset": "soft"}));
-            [on_each(&[hard.clone(), spread(), shutdown]), vec![changes(&json!({}), &soft), changes(&hard, &soft)]]
-                .concat()
-        }
-        "`nodeSelector`, `tolerations`, `affinity` and the other pod fields" => knobs(),
-        "`sasl`, `tls`, security contexts" => {
-            on_each(&[with_sasl(), with_tls(), contexts("podSecurityContext"), contexts("containerSecurityContext")])
-        }
-        "a mounted key of a Secret" => vec![secret_changes(&[("password-file", "a:c"), ("note", "x")])],
-        "another key of the same Secret" => vec![secret_changes(&[("password-file", "a:b"), ("note", "y")])],
-        "writing a default down" => on_each(&[
-            json!({"image": "memcached:1.6"}),
-            json!({"memcached": {"maxMemoryMB": 64}}),
-            json!({"imagePullPolicy": "IfNotPresent"}),
-        ]),
-        "the annotation `memcached.c5c3.io/restart-trigger`" => vec![trigger()],
-        _ => return None,
-    })
-}
-
-fn budget_of_three() -> Value {
-    merged(&json!({"replicas": 3}), &budget())
+    let is_changed = |data: &[(&str, &str)]| {
+        let (after, new) = with_secret(data);
+        is_changed_by((&before, old.as_deref()), (&after, new.as_deref()))
+    };
+    assert!(is_changed(&[("password-file", "a:c"), ("note", "x")]));
+    assert!(!is_changed(&[("password-file", "a:b"), ("note", "y")]));
 }
 
 #[test]
-fn each_row_of_the_table_is_true() {
-    let rows = rows();
-    assert!(rows.len() > 15, "the table was not found: {rows:?}");
-    assert_eq!(rows.iter().map(|(what, _)| what).collect::<BTreeSet<_>>().len(), rows.len(), "a row comes twice");
-    let mut wrong = Vec::new();
-    for (what, pods) in rows {
-        let expected = is_replaced(pods);
-        match tried(what) {
-            None => wrong.push(format!("{what}: no change is tried for this row")),
-            Some(done) if done.len() < what.matches('`').count() / 2 => {
-                wrong.push(format!("{what}: not every field is tried"));
-            }
-            Some(done) if done.iter().any(|is_changed| *is_changed != expected) => {
-                wrong.push(format!("{what}: {pods}, but the template changes: {done:?}"));
-            }
-            Some(_) => {}
+fn another_version_of_the_operator_and_a_default_written_down_change_nothing() {
+    let other = PodDefaults { image: "memcached:1.7".into(), readiness_seconds: 3, ..PodDefaults::default() };
+    for workload in ["Deployment", "StatefulSet"] {
+        let spec = json!({"workload": {"type": workload}});
+        let before = accepted(&spec);
+        let newer = validate_with(&sessions(&spec), &other).unwrap();
+        assert!(!is_changed_by((&before, None), (&newer, None)), "{workload}");
+        for written in [
+            json!({"image": "memcached:1.6"}),
+            json!({"memcached": {"maxMemoryMB": 64}}),
+            json!({"imagePullPolicy": "IfNotPresent"}),
+        ] {
+            let after = accepted(&merged(&spec, &written));
+            assert!(!is_changed_by((&before, None), (&after, None)), "{workload}: {written}");
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_upgrade_of_the_operator_does_not_turn_a_change_in_place_into_another_pod() {
+    let spec = json!({"workload": {"type": "StatefulSet"}, "version": "1.6.38"});
+    let running = decide(&accepted(&spec), None, &[], None);
+    let revisions: Vec<_> = running.new_revision.into_iter().collect();
+    let other = PodDefaults { liveness_seconds: 3, agent_image: "agent:2".into(), ..PodDefaults::default() };
+    let spec = merged(&spec, &json!({"version": "1.6.45"}));
+    let after = decide(&validate_with(&sessions(&spec), &other).unwrap(), None, &revisions, None);
+    let effect = memcached_core::memcached::rollout::effect(WorkloadType::StatefulSet, &running.template, &after.template);
+    assert_eq!(effect, Effect::Warm);
+    assert!(after.newer_defaults.iter().any(|line| line.contains("livenessProbe")), "{:?}", after.newer_defaults);
+    assert!(!after.newer_defaults.iter().any(|line| line.contains("agent:2")), "{:?}", after.newer_defaults);
+}
+
+fn availability(section: &Value) -> Value {
+    json!({"highAvailability": section})
+}
+
+fn budget_of_three() -> Value {
+    let budget = json!({"podDisruptionBudget": {"enabled": true, "minAvailable": 1}});
+    merged(&json!({"replicas": 3}), &availability(&budget))
 }
 
 #[test]
