@@ -33,16 +33,16 @@ fn table() -> Result<String> {
         let mut cells = vec![format!("`{}`", change.field)];
         for workload in WORKLOADS {
             let effect = change.effect(workload);
-            let effect = effect.map_err(|violations| Error::Generate {
-                what: change.field.into(),
-                why: format!("{violations:?}"),
-            })?;
+            let effect = effect
+                .map_err(|violations| Error::Generate { what: change.field.into(), why: format!("{violations:?}") })?;
             cells.push(words(&effect).to_owned());
         }
         text.push_str(&row(&cells));
     }
     let trigger = WORKLOADS.map(|workload| words(&change::of_restart_trigger(workload)).to_owned());
-    text.push_str(&row(&[vec!["the annotation `memcached.c5c3.io/restart-trigger`".to_owned()], trigger.into()].concat()));
+    text.push_str(&row(
+        &[vec!["the annotation `memcached.c5c3.io/restart-trigger`".to_owned()], trigger.into()].concat()
+    ));
     let secret = WORKLOADS.map(|workload| match change::of_secret(workload) {
         // No part of the template: the agent takes it.
         Effect::None => words(&Effect::Live).to_owned(),

@@ -1,5 +1,5 @@
-//! {no TLS, Alongside, Required, client certificates} × {no login, ASCII, SASL} × {monitoring off, on}: every port
-//! answers or refuses as the contract's table says.
+//! {no TLS, Alongside, Required, client certificates} × {no login, ASCII, SASL} × {monitoring off, on} × {Deployment,
+//! StatefulSet}: every port answers or refuses as the contract's table says.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -36,12 +36,14 @@ struct Cell {
     encryption: Encryption,
     authentication: Authentication,
     is_monitored: bool,
+    is_stateful: bool,
 }
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let monitoring = if self.is_monitored { "monitored" } else { "unmonitored" };
-        write!(f, "{:?}-{:?}-{monitoring}", self.encryption, self.authentication)
+        let workload = if self.is_stateful { "-stateful" } else { "" };
+        write!(f, "{:?}-{:?}-{monitoring}{workload}", self.encryption, self.authentication)
     }
 }
 
@@ -77,6 +79,7 @@ impl Cell {
             }
         }
         spec["security"] = security;
+        spec["workload"]["type"] = json!(if self.is_stateful { "StatefulSet" } else { "Deployment" });
         spec
     }
 
@@ -200,7 +203,10 @@ async fn row(encryption: Encryption) {
     let modes = [Authentication::None, Authentication::Ascii, Authentication::Sasl];
     let cells: Vec<Cell> = modes
         .into_iter()
-        .flat_map(|authentication| [false, true].map(|is_monitored| Cell { encryption, authentication, is_monitored }))
+        .flat_map(|authentication| {
+            let cell = |is_monitored, is_stateful| Cell { encryption, authentication, is_monitored, is_stateful };
+            [cell(false, false), cell(true, false), cell(false, true), cell(true, true)]
+        })
         .collect();
     for cell in &cells {
         stage.declare(&cell.name(), &cell.spec()).unwrap();

@@ -1,14 +1,75 @@
 //! What dies comes back by itself, warm where it can be; what is lost is lost for that pod only.
 
-use e2e::pod::wait_for;
+use std::fs;
+use std::process::Command;
+
+use e2e::pod::{container, is_ready, wait_for};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
-use testbed::Node;
+use testbed::{Node, wait};
 
 use crate::client::{fill, kept};
 use crate::{ready_with, set, stateful};
 
 const KEYS: usize = 10_000;
+
+/// The processes of a pod that are called like that, as this machine numbers them.
+fn processes(pod: &Pod, name: &str) -> Vec<String> {
+    let uid = pod.metadata.uid.clone().unwrap();
+    let all = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let is_of_pod = |pid: &String| {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        // The kernel keeps fifteen letters of a name.
+        read("comm").trim() == name.chars().take(15).collect::<String>() && read("cgroup").contains(&uid)
+    };
+    all.filter(|pid| pid.parse::<u32>().is_ok()).filter(is_of_pod).collect()
+}
+
+fn kill(pod: &Pod, name: &str) {
+    let pids = processes(pod, name);
+    assert_eq!(pids.len(), 1, "{name}: {pids:?}");
+    assert!(Command::new("kill").arg("-9").args(&pids).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_server_or_its_agent_that_is_killed_comes_back_in_its_pod() {
+    let node = Node::shared().await.unwrap();
+    let stage = set(&node, "killed").await;
+    stage.declare("sessions", &stateful(&json!({"replicas": 2}))).unwrap();
+    let before = ready_with(&stage, "1.6.38").await;
+    for pod in &before {
+        fill(pod, KEYS).await;
+    }
+    let [victim, other] = [&before[0], &before[1]];
+    let name = victim.metadata.name.clone().unwrap();
+    // memcached alone: its agent starts it again. What it had is lost, for nobody told it to leave it in order.
+    let old = processes(victim, "memcached");
+    kill(victim, "memcached");
+    wait::until("another memcached", 60, async || match processes(victim, "memcached") {
+        pids if pids.len() == 1 && pids != old => Ok(()),
+        pids => Err(format!("{pids:?}")),
+    })
+    .await
+    .unwrap();
+    let again = wait_for(&stage.namespace, &name, "ready", is_ready).await.unwrap();
+    wait::until("an answer", 60, async || {
+        crate::client::connect(e2e::pod::address(victim, 11211).unwrap()).await.map(drop)
+    })
+    .await
+    .unwrap();
+    assert_eq!(kept(&again, KEYS).await, 0);
+    assert_eq!(container(&again, "memcached").unwrap().restart_count, 0, "the container stays");
+    fill(&again, KEYS).await;
+    // The agent: its container ends with it, and the kubelet starts it again.
+    kill(victim, "memcached-agent");
+    let is_back =
+        |pod: &Pod| is_ready(pod) && container(pod, "memcached").is_ok_and(|status| status.restart_count == 1);
+    let again = wait_for(&stage.namespace, &name, "back", is_back).await.unwrap();
+    assert_eq!(again.metadata.uid, victim.metadata.uid, "the same pod");
+    assert_eq!(kept(&again, KEYS).await, 0);
+    assert_eq!(kept(other, KEYS).await, KEYS, "nobody else lost anything");
+    stage.ready("sessions").await.unwrap();
+}
 
 #[tokio::test]
 async fn a_pod_that_is_deleted_comes_back_under_its_name_and_the_others_keep_what_they_have() {

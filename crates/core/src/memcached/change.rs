@@ -78,7 +78,8 @@ fn servers() -> Vec<Change> {
 
 /// Fields that are about pods.
 fn pods() -> Vec<Change> {
-    let spread = json!([{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}]);
+    let spread =
+        json!([{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}]);
     let affinity = json!({"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname"}},
     ]}});
@@ -91,7 +92,10 @@ fn pods() -> Vec<Change> {
         set("podLabels", json!({"podLabels": {"team": "a"}})),
         set("podAnnotations", json!({"podAnnotations": {"example.org/note": "a"}})),
         set("highAvailability.antiAffinityPreset", json!({"highAvailability": {"antiAffinityPreset": "soft"}})),
-        set("highAvailability.topologySpreadConstraints", json!({"highAvailability": {"topologySpreadConstraints": spread}})),
+        set(
+            "highAvailability.topologySpreadConstraints",
+            json!({"highAvailability": {"topologySpreadConstraints": spread}}),
+        ),
         set("highAvailability.gracefulShutdown", json!({"highAvailability": {"gracefulShutdown": shutdown}})),
         set("nodeSelector", json!({"nodeSelector": {"kubernetes.io/os": "linux"}})),
         set("tolerations", json!({"tolerations": [toleration]})),

@@ -29,7 +29,8 @@ fn fields() -> BTreeSet<String> {
         let fields = names(&spec[section]["properties"]);
         fields.into_iter().map(|field| format!("{section}.{field}")).collect::<Vec<_>>()
     };
-    let (sections, plain): (Vec<_>, Vec<_>) = names(spec).into_iter().partition(|name| SECTIONS.contains(&name.as_str()));
+    let (sections, plain): (Vec<_>, Vec<_>) =
+        names(spec).into_iter().partition(|name| SECTIONS.contains(&name.as_str()));
     let all = plain.into_iter().chain(sections.iter().flat_map(below));
     all.filter(|field| !FIXED.contains(&field.as_str())).collect()
 }
@@ -71,7 +72,8 @@ fn what_people_choose_a_stateful_set_for_is_warm() {
 
 #[test]
 fn what_is_not_about_pods_leaves_them_alone() {
-    for field in ["replicas", "autoscaling", "service", "highAvailability.podDisruptionBudget", "paused", "workload.rollout"]
+    for field in
+        ["replicas", "autoscaling", "service", "highAvailability.podDisruptionBudget", "paused", "workload.rollout"]
     {
         assert_eq!(effects(field), [Effect::None, Effect::None], "{field}");
     }
@@ -129,7 +131,8 @@ fn an_upgrade_of_the_operator_does_not_turn_a_change_in_place_into_another_pod()
     let other = PodDefaults { liveness_seconds: 3, agent_image: "agent:2".into(), ..PodDefaults::default() };
     let spec = merged(&spec, &json!({"version": "1.6.45"}));
     let after = decide(&validate_with(&sessions(&spec), &other).unwrap(), None, &revisions, None);
-    let effect = memcached_core::memcached::rollout::effect(WorkloadType::StatefulSet, &running.template, &after.template);
+    let effect =
+        memcached_core::memcached::rollout::effect(WorkloadType::StatefulSet, &running.template, &after.template);
     assert_eq!(effect, Effect::Warm);
     assert!(after.newer_defaults.iter().any(|line| line.contains("livenessProbe")), "{:?}", after.newer_defaults);
     assert!(!after.newer_defaults.iter().any(|line| line.contains("agent:2")), "{:?}", after.newer_defaults);
