@@ -43,9 +43,16 @@ impl Background {
     }
 }
 
-impl Drop for Background {
-    fn drop(&mut self) {
+impl Background {
+    /// Kills it without a warning.
+    pub fn kill(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.kill();
     }
 }

@@ -30,7 +30,7 @@ pub struct Scrape {
 /// Scrapes an exporter once.
 pub async fn scrape(address: SocketAddr) -> Result<Scrape> {
     let failed = |error: std::io::Error| Error::Other(format!("failed to scrape {address}: {error}"));
-    let answer = tokio::time::timeout(DEADLINE, get(address)).await;
+    let answer = tokio::time::timeout(DEADLINE, get(address, "/metrics")).await;
     let text = answer.map_err(|_| Error::Other(format!("failed to scrape {address}: no answer")))?.map_err(failed)?;
     let lines = text.lines().filter(|line| line.starts_with("memcached_"));
     let series = lines.filter_map(|line| line.rsplit_once(' ')).filter_map(|(series, value)| {
@@ -40,9 +40,11 @@ pub async fn scrape(address: SocketAddr) -> Result<Scrape> {
     Ok(Scrape { series: series.collect() })
 }
 
-async fn get(address: SocketAddr) -> std::io::Result<String> {
+/// What is answered at a path, with its headers.
+pub async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: exporter\r\nConnection: close\r\n\r\n").await?;
+    let question = format!("GET {path} HTTP/1.1\r\nHost: exporter\r\nConnection: close\r\n\r\n");
+    stream.write_all(question.as_bytes()).await?;
     let mut text = String::new();
     stream.read_to_string(&mut text).await?;
     Ok(text)

@@ -20,6 +20,7 @@ pub struct Stage {
     /// Its namespace, which enforces the restricted Pod Security Standard.
     pub namespace: Namespace,
     operator: Background,
+    arguments: Vec<String>,
     scratch: PathBuf,
 }
 
@@ -29,10 +30,17 @@ impl Stage {
         operator::install(node, &[]).await?;
         let namespace = Namespace::create_labelled(node, name, RESTRICTED).await?;
         let scratch = Path::new(scratch).join(namespace.name());
-        let mut all = vec!["--watch-namespaces", namespace.name()];
-        all.extend(arguments);
-        let operator = operator::start(node, &all, &scratch.join("operator.log"))?;
-        Ok(Self { namespace, operator, scratch })
+        let all = ["--watch-namespaces", namespace.name()].into_iter().chain(arguments.iter().copied());
+        let arguments: Vec<String> = all.map(ToOwned::to_owned).collect();
+        let operator = start(node, &arguments, &scratch)?;
+        Ok(Self { namespace, operator, arguments, scratch })
+    }
+
+    /// Kills the operator as it stands, and starts another one.
+    pub fn replace_operator(&mut self, node: &Node) -> Result<()> {
+        self.operator.kill();
+        self.operator = start(node, &self.arguments, &self.scratch)?;
+        Ok(())
     }
 
     /// Applies a cache as a user would.
@@ -75,6 +83,11 @@ impl Stage {
         let pods = self.namespace.api::<Pod>().list(&all).await?.items;
         Ok(pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none() && is_ready(pod)).collect())
     }
+}
+
+fn start(node: &Node, arguments: &[String], scratch: &Path) -> Result<Background> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    operator::start(node, &arguments, &scratch.join("operator.log"))
 }
 
 /// A condition's status and reason.

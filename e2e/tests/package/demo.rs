@@ -96,12 +96,15 @@ async fn an_operator_and_caches_that_were_there_before_the_demo_stay() {
 
     let shown = person.demo(&[]);
     assert!(shown.contains("uses the one that is there: memcached-operator-system/memcached-operator"), "{shown}");
+    // Before and after another version, and after another argument: in both servers.
+    assert_eq!(shown.matches("holds 10000 keys").count(), 6, "{shown}");
+    assert!(shown.contains("memcached:1.6.45   1"), "restarted once, in place: {shown}");
     let shown = person.demo_down();
     assert!(shown.contains(r#""sessions" deleted"#), "{shown}");
     assert_eq!(person.identities(theirs.name(), &CHILDREN), caches);
     let after = person.identities(SYSTEM, &["deployment/memcached-operator", "service/memcached-operator-webhook"]);
     assert_eq!(after, operator);
-    assert_eq!(play.kubectl(&["get", "memcached,deployment,service", "--output", "name"]).unwrap(), "");
+    assert_eq!(play.kubectl(&["get", "memcached,deployment,statefulset,service", "--output", "name"]).unwrap(), "");
     assert!(person.demo_down().contains("There is nothing of the demo to remove."));
     site.plain_cache(&theirs, "another").await;
 }
@@ -122,7 +125,7 @@ async fn caches_that_were_made_during_the_demo_stay_and_then_nothing_does() {
     assert!(shown.contains("stays") && shown.lines().any(|line| line == stays), "{shown}");
     assert_eq!(person.identities(theirs.name(), &CHILDREN), before);
     assert_eq!(person.installed(), ["customresourcedefinition.apiextensions.k8s.io/memcacheds.memcached.c5c3.io"]);
-    assert_eq!(play.kubectl(&["get", "memcached,deployment,service", "--output", "name"]).unwrap(), "");
+    assert_eq!(play.kubectl(&["get", "memcached,deployment,statefulset,service", "--output", "name"]).unwrap(), "");
     // Nobody who is gone is asked for a review.
     theirs.kubectl(&["patch", "memcached", "theirs", "--type=merge", r#"--patch={"spec":{"replicas":2}}"#]).unwrap();
     assert!(person.demo_down().contains("stays"), "as often as it is run");

@@ -7,6 +7,7 @@ mod attempt;
 mod client;
 mod issuer;
 mod keyring;
+mod live;
 mod matrix;
 mod rotation;
 mod sample;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
 use e2e::pod::{container, is_ready, wait_for};
 use k8s_openapi::api::core::v1::Pod;
@@ -9,7 +10,7 @@ use serde_json::json;
 use testbed::{Node, wait};
 
 use crate::client::{fill, kept};
-use crate::{ready_with, set, stateful};
+use crate::{identities, ready_with, set, stateful};
 
 const KEYS: usize = 10_000;
 
@@ -69,6 +70,32 @@ async fn a_server_or_its_agent_that_is_killed_comes_back_in_its_pod() {
     assert_eq!(kept(&again, KEYS).await, 0);
     assert_eq!(kept(other, KEYS).await, KEYS, "nobody else lost anything");
     stage.ready("sessions").await.unwrap();
+}
+
+/// Times between two deaths of the operator, in milliseconds: the same each time, and no two alike.
+const LIVES: [u64; 10] = [900, 1700, 700, 2300, 1300, 600, 1900, 1100, 2900, 1500];
+
+#[tokio::test]
+async fn a_rollout_goes_on_over_ten_operators_and_restarts_no_pod_twice() {
+    let node = Node::shared().await.unwrap();
+    let mut stage = set(&node, "operators").await;
+    let four = |version: &str| stateful(&json!({"replicas": 4, "version": version}));
+    stage.declare("sessions", &four("1.6.38")).unwrap();
+    let before = ready_with(&stage, "1.6.38").await;
+    for pod in &before {
+        fill(pod, KEYS).await;
+    }
+    stage.declare("sessions", &four("1.6.45")).unwrap();
+    for life in LIVES {
+        tokio::time::sleep(Duration::from_millis(life)).await;
+        stage.replace_operator(&node).unwrap();
+    }
+    let after = ready_with(&stage, "1.6.45").await;
+    assert_eq!(identities(&after), identities(&before));
+    for pod in &after {
+        assert_eq!(kept(pod, KEYS).await, KEYS);
+        assert_eq!(container(pod, "memcached").unwrap().restart_count, 1, "{:?}", pod.metadata.name);
+    }
 }
 
 #[tokio::test]

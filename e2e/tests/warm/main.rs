@@ -6,6 +6,7 @@ mod client;
 mod flag;
 mod kill;
 mod outage;
+mod scaling;
 mod secret;
 mod upgrade;
 
