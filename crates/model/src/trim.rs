@@ -69,9 +69,12 @@ fn trim_pod(pod: &mut DynamicObject, annotations: &[&str]) {
 /// The label by which a StatefulSet's controller tells of which template a pod is.
 const REVISION: &str = "controller-revision-hash";
 
+/// What is longer was written by somebody else.
+const LONGEST_TEXT: usize = 1024;
+
 fn keep(texts: &mut Option<BTreeMap<String, String>>, keys: &[&str]) {
     if let Some(all) = texts {
-        all.retain(|key, _| keys.contains(&key.as_str()));
+        all.retain(|key, value| keys.contains(&key.as_str()) && value.len() <= LONGEST_TEXT);
     }
     *texts = texts.take().filter(|kept| !kept.is_empty());
 }

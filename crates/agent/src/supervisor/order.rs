@@ -55,10 +55,22 @@ fn arguments(text: &str) -> Result<Vec<String>, String> {
         return Err(format!("an argument is longer than {LONGEST_ARGUMENT} bytes"));
     }
     // It would leave us, and hold port and memory while another one is started.
-    if words.iter().any(|word| word == "-d" || word.starts_with("--d")) {
+    if words.iter().any(|word| is_daemon(word)) {
         return Err("memcached cannot be a daemon here: remove -d".into());
     }
     Ok(words)
+}
+
+/// Whether a word makes memcached a daemon: `-d`, alone or behind other flags, `--daemon`, or a beginning of it that
+/// getopt takes for it.
+fn is_daemon(word: &str) -> bool {
+    const FLAGS: &str = "ACFLMSUVXZhikrv";
+    match word.strip_prefix("--") {
+        Some(name) => name.len() > 1 && "daemon".starts_with(name),
+        None => {
+            word.strip_prefix('-').is_some_and(|flags| flags.trim_start_matches(|c| FLAGS.contains(c)).starts_with('d'))
+        }
+    }
 }
 
 /// The file with the pod's annotations.
@@ -103,12 +115,30 @@ mod tests {
     }
 
     #[test]
+    fn what_only_looks_like_a_daemon_is_none() {
+        for good in ["--disable-cas", "--disable-evictions", "-D", "-m", "d", "--"] {
+            assert!(orders(&format!("[{good:?}]")).args.is_some(), "{good}");
+        }
+    }
+
+    #[test]
     fn garbage_is_told_and_orders_nothing() {
         let many = format!("[{}\"x\"]", "\"x\",".repeat(300));
         let long = format!("[\"{}\"]", "x".repeat(5000));
-        for bad in
-            ["", "-m 64", "{}", "[1]", "[\"a\\u0000\"]", "[[\"-m\"]]", "[\"-d\"]", "[\"--daemon\"]", &many, &long]
-        {
+        for bad in [
+            "",
+            "-m 64",
+            "{}",
+            "[1]",
+            "[\"a\\u0000\"]",
+            "[[\"-m\"]]",
+            "[\"-d\"]",
+            "[\"-vd\"]",
+            "[\"--daemon\"]",
+            "[\"--da\"]",
+            &many,
+            &long,
+        ] {
             let orders = orders(bad);
             assert_eq!(orders.args, None, "{bad}");
             assert!(orders.error.unwrap().starts_with("annotation memcached.c5c3.io/args: "), "{bad}");

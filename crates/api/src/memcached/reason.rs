@@ -56,6 +56,8 @@ pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
 pub const SECRETS_IN_FORCE: &str = "SecretsInForce";
 /// An Event: changed certificates or passwords cannot be used; those before them stay in force.
 pub const SECRETS_REFUSED: &str = "SecretsRefused";
+/// Agents that have to be asked do not answer.
+pub const AGENT_SILENT: &str = "AgentSilent";
 /// An Event: a load balancer lets everybody in who can reach it.
 pub const LOAD_BALANCER_OPEN: &str = "LoadBalancerOpen";
 /// An Event: plaintext is served beside TLS.

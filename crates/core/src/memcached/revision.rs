@@ -60,11 +60,12 @@ impl TemplateInputs for Inputs {
     /// An upgrade of the operator must not turn the next change that is made in place into new pods.
     fn edit(kept: &KeptTemplate<Self>, now: &Self, built: &PodTemplateSpec) -> Option<PodTemplateSpec> {
         let Self { fields, trigger, workload, .. } = &kept.inputs;
+        let changed: Vec<&str> = fields.changes(&now.fields).collect();
         let is_in_place = *workload == WorkloadType::StatefulSet
             && now.workload == WorkloadType::StatefulSet
             && *trigger == now.trigger
-            && fields.changes(&now.fields).all(|path| IN_PLACE.contains(&path));
-        is_in_place.then(|| rollout::edited(&kept.template, built))
+            && changed.iter().all(|path| IN_PLACE.contains(path));
+        is_in_place.then(|| rollout::edited(&kept.template, built, &changed))
     }
 }
 
@@ -131,10 +132,7 @@ pub fn decide(
     let built = build_template(cache, now.secrets.as_deref());
     let decided = template::decide(kept, deployed.and_then(deployed_template), now, &built);
     let new_revision = decided.new_revision.map(|kept| build_revision(cache, &kept, revisions));
-    // Another agent is taken by the next pod that is made; there is nothing to ask for.
-    let is_agents = |line: &String| line.starts_with("spec.initContainers.memcached-agent.image");
-    let newer_defaults = decided.newer_defaults.into_iter().filter(|line| !is_agents(line)).collect();
-    InForce { template: decided.template, new_revision, newer_defaults }
+    InForce { template: decided.template, new_revision, newer_defaults: decided.newer_defaults }
 }
 
 /// The revision that keeps a template.

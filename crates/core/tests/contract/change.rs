@@ -135,7 +135,15 @@ fn an_upgrade_of_the_operator_does_not_turn_a_change_in_place_into_another_pod()
         memcached_core::memcached::rollout::effect(WorkloadType::StatefulSet, &running.template, &after.template);
     assert_eq!(effect, Effect::Warm);
     assert!(after.newer_defaults.iter().any(|line| line.contains("livenessProbe")), "{:?}", after.newer_defaults);
-    assert!(!after.newer_defaults.iter().any(|line| line.contains("agent:2")), "{:?}", after.newer_defaults);
+    assert!(!after.newer_defaults.iter().any(|line| line.contains("agent:2")), "taken: {:?}", after.newer_defaults);
+    // And what was not changed stays, whatever today's default is.
+    let other = PodDefaults { image: "memcached:1.7".into(), ..PodDefaults::default() };
+    let plain = json!({"workload": {"type": "StatefulSet"}});
+    let running = decide(&accepted(&plain), None, &[], None);
+    let revisions: Vec<_> = running.new_revision.into_iter().collect();
+    let labelled = merged(&plain, &json!({"podLabels": {"team": "a"}}));
+    let after = decide(&validate_with(&sessions(&labelled), &other).unwrap(), None, &revisions, None);
+    assert_eq!(after.template.spec.unwrap().containers[0].image.as_deref(), Some("memcached:1.6"));
 }
 
 fn availability(section: &Value) -> Value {

@@ -124,6 +124,11 @@ impl Children<'_> {
         tracing::info!(object = %self.request, kind = resource.kind, name, operation);
     }
 
+    /// What stands in the way because of an error, counted.
+    pub fn problem(&self, error: &ApplyError) -> Problem {
+        self.count(Problem::from(error))
+    }
+
     /// Counts a problem. One that passes by itself is told once the object has failed several times in a row.
     fn count(&self, mut problem: Problem) -> Problem {
         self.shared.metrics.error(self.request.kind, problem.reason);

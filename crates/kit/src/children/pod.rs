@@ -54,13 +54,15 @@ impl Children<'_> {
             })
             .await;
         match evicted {
+            // Several budgets select the pod: the API server does not decide between them, and says so with a 201.
+            Ok(status) if status.is_failure() => Ok(Eviction::Forbidden(status.message)),
             Ok(_) => {
                 if !is_dry_run {
                     self.note(POD, name, "evicted");
                 }
                 Ok(Eviction::Allowed)
             }
-            Err(error) if error.code() == Some(429) => Ok(Eviction::Forbidden(error.to_string())),
+            Err(error) if matches!(error.code(), Some(429 | 500)) => Ok(Eviction::Forbidden(error.to_string())),
             Err(error) if error.code() == Some(404) => Ok(Eviction::Allowed),
             Err(error) => Err(error),
         }

@@ -27,6 +27,7 @@ use operator_model::resource::{CONTROLLER_REVISION, POD, ResourceType, Resources
 
 use metrics::Gauges;
 use rollout::{Advanced, Rollouts};
+use secrets::Taken;
 
 pub use admit::webhooks;
 
@@ -98,12 +99,18 @@ impl MemcachedKind {
         context: &Context<Memcached>,
     ) -> (Option<Duration>, Vec<Problem>) {
         let Some(validated) = validated.filter(|validated| validated.has_agent()) else { return (None, Vec::new()) };
-        let stateful_set = input.stateful_set.as_ref();
+        let stateful_set = input.stateful_set.clone();
+        let stateful_set = stateful_set.as_ref();
         let Advanced { advance, requeue, problem } =
             self.rollouts.advance(validated, observed, stateful_set, children, context).await;
         input.advance = advance;
-        let taken = secrets::announce(&self.rollouts, validated, observed, children, context).await;
-        let problems = problem.into_iter().chain(taken.problem).map(|error| Problem::from(&error));
+        let taken = match stateful_set {
+            Some(stateful_set) => {
+                secrets::announce(&self.rollouts, validated, observed, stateful_set, children, context).await
+            }
+            None => Taken::default(),
+        };
+        let problems = problem.into_iter().chain(taken.problem).map(|error| children.problem(&error));
         (requeue.into_iter().chain(taken.requeue).min(), problems.chain(taken.refused).collect())
     }
 }

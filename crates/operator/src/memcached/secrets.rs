@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ResourceExt;
 use memcached_api::memcached::reason;
@@ -13,50 +15,24 @@ use operator_kit::children::{ApplyError, Children};
 use operator_kit::controller::Context;
 use operator_model::problem::Problem;
 
-use super::rollout::Rollouts;
+use super::rollout::{Rollouts, is_controlled_by, read_pod};
 
-/// How soon pods that were told are asked again.
+/// How soon pods that were told are asked again; every further time takes twice as long.
 const SOON: Duration = Duration::from_secs(1);
+
+/// The longest time between two questions.
+const LATEST: Duration = Duration::from_secs(60);
+
+/// So many questions without an answer are told.
+const SILENCE: u32 = 6;
 
 /// What came of it.
 #[derive(Debug, Default)]
 pub struct Taken {
     pub requeue: Option<Duration>,
     pub problem: Option<ApplyError>,
-    /// A pod cannot use what it was told of.
+    /// A pod cannot use what it was told of, or does not say.
     pub refused: Option<Problem>,
-}
-
-/// Tells pods of changed Secrets, and sees to it that they are in force.
-pub async fn announce(
-    rollouts: &Rollouts,
-    valid: &Validated,
-    observed: &Observed,
-    children: &Children<'_>,
-    context: &Context<Memcached>,
-) -> Taken {
-    let Some(hash) = secret::hash(valid, &observed.secrets).filter(|_| !valid.paused) else { return Taken::default() };
-    let mut taken = Taken::default();
-    let mut is_news = false;
-    for pod in observed.servers().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
-        match announce_to(rollouts, pod, &hash, children).await {
-            Ok(State::InForce) => {}
-            Ok(State::Taken) => is_news = true,
-            Ok(State::Waiting) => taken.requeue = Some(SOON),
-            Ok(State::Refused(why)) => {
-                let message = format!("pod {:?}: {why}; what it had before stays in force", pod.name_any());
-                taken.refused = Some(Problem::new(reason::SECRETS_REFUSED, message, None));
-                taken.requeue = Some(SOON.saturating_mul(5));
-            }
-            Err(error) => taken.problem = Some(error),
-        }
-    }
-    if is_news && taken.requeue.is_none() && taken.problem.is_none() {
-        context
-            .tell(&observed.cache, reason::SECRETS_IN_FORCE, "all servers have taken the Secrets as they are now")
-            .await;
-    }
-    taken
 }
 
 enum State {
@@ -65,27 +41,97 @@ enum State {
     /// It is in force since now.
     Taken,
     Waiting,
+    /// Its agent does not answer, for this reason.
+    Silent(String),
     Refused(String),
 }
 
-async fn announce_to(rollouts: &Rollouts, pod: &Pod, hash: &str, children: &Children<'_>) -> Result<State, ApplyError> {
-    let name = pod.name_any();
-    let is_told = annotation(pod, label::SECRET_HASH) == Some(hash);
-    if is_told && annotation(pod, label::SECRET_HASH_IN_FORCE) == Some(hash) {
-        return Ok(State::InForce);
+/// Tells pods of changed Secrets, and sees to it that they are in force.
+pub async fn announce(
+    rollouts: &Rollouts,
+    valid: &Validated,
+    observed: &Observed,
+    stateful_set: &StatefulSet,
+    children: &Children<'_>,
+    context: &Context<Memcached>,
+) -> Taken {
+    let Some(hash) = secret::hash(valid, &observed.secrets).filter(|_| !valid.paused) else { return Taken::default() };
+    let pods: Vec<&Pod> = observed.servers().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect();
+    let turn = Turn { rollouts, hash: &hash, stateful_set, children };
+    // All at once: one that does not answer must not hold up the others, nor other caches.
+    let states = join_all(pods.iter().map(|pod| turn.announce_to(pod))).await;
+    let mut taken = Taken::default();
+    let (mut refused, mut silent, mut is_news) = (Vec::new(), Vec::new(), false);
+    for (pod, state) in pods.iter().zip(states) {
+        let name = pod.name_any();
+        match state {
+            Ok(State::InForce) => continue,
+            Ok(State::Taken) => {
+                is_news = true;
+                continue;
+            }
+            Ok(State::Waiting) => {}
+            Ok(State::Silent(why)) => silent.push(format!("pod {name:?}: {why}")),
+            Ok(State::Refused(why)) => refused.push(format!("pod {name:?}: {why}; what it had before stays in force")),
+            Err(error) => taken.problem = Some(error),
+        }
+        taken.requeue = Some(SOON);
     }
-    if !is_told {
-        children.patch_pod(&name, &annotate(pod, label::SECRET_HASH, hash)).await?;
-        return Ok(State::Waiting);
+    let uid = observed.cache.uid().unwrap_or_default();
+    let attempts = rollouts.attempts(&uid, taken.requeue.is_some());
+    taken.requeue = taken.requeue.map(|soon| soon.saturating_mul(1 << attempts.min(6)).min(LATEST));
+    if !refused.is_empty() {
+        taken.refused = Some(Problem::new(reason::SECRETS_REFUSED, refused.join("; "), None));
+    } else if !silent.is_empty() && attempts >= SILENCE {
+        let message = format!(
+            "whether changed Secrets are in force is not known, for agents cannot be asked at port 9151: {}",
+            silent.join("; ")
+        );
+        taken.refused = Some(Problem::new(reason::AGENT_SILENT, message, None));
     }
-    let Some(live) = super::rollout::read_pod(children, &name).await? else { return Ok(State::Waiting) };
-    let Ok(agent) = rollouts.ask(&live).await else { return Ok(State::Waiting) };
-    match agent.has_secrets(hash) {
-        Ok(false) => Ok(State::Waiting),
-        Err(why) => Ok(State::Refused(why)),
-        Ok(true) => {
-            children.patch_pod(&name, &annotate(&live, label::SECRET_HASH_IN_FORCE, hash)).await?;
-            Ok(State::Taken)
+    if is_news && taken.requeue.is_none() {
+        let note = "all servers have taken the Secrets as they are now";
+        context.tell(&observed.cache, reason::SECRETS_IN_FORCE, note).await;
+    }
+    taken
+}
+
+struct Turn<'a> {
+    rollouts: &'a Rollouts,
+    hash: &'a str,
+    stateful_set: &'a StatefulSet,
+    children: &'a Children<'a>,
+}
+
+impl Turn<'_> {
+    async fn announce_to(&self, pod: &Pod) -> Result<State, ApplyError> {
+        let (name, hash) = (pod.name_any(), self.hash);
+        let is_told = annotation(pod, label::SECRET_HASH) == Some(hash);
+        if is_told && annotation(pod, label::SECRET_HASH_IN_FORCE) == Some(hash) {
+            return Ok(State::InForce);
+        }
+        // A store does not keep whose it is.
+        let live = read_pod(self.children, &name).await?.filter(|pod| is_controlled_by(pod, self.stateful_set));
+        let Some(live) = live else { return Ok(State::InForce) };
+        if !is_told {
+            self.children.patch_pod(&name, &annotate(&live, label::SECRET_HASH, hash)).await?;
+            return Ok(State::Waiting);
+        }
+        if live.status.as_ref().and_then(|status| status.phase.as_deref()) != Some("Running") {
+            // It reads them when it starts; its next change tells.
+            return Ok(State::Waiting);
+        }
+        let agent = match self.rollouts.ask(&live).await {
+            Ok(agent) => agent,
+            Err(why) => return Ok(State::Silent(why)),
+        };
+        match agent.has_secrets(hash) {
+            Ok(false) => Ok(State::Waiting),
+            Err(why) => Ok(State::Refused(why)),
+            Ok(true) => {
+                self.children.patch_pod(&name, &annotate(&live, label::SECRET_HASH_IN_FORCE, hash)).await?;
+                Ok(State::Taken)
+            }
         }
     }
 }

@@ -131,7 +131,7 @@ pub fn build(cache: &Validated, observed: &Observed) -> Built {
     let missing = secret::missing(cache, &observed.secrets).into_iter();
     // Its watch tells when it is there.
     let missing = missing.map(|message| Problem::new(reason::SECRET_NOT_FOUND, message, None));
-    let problems = missing.chain(observed.problems.iter().cloned()).collect();
+    let problems = missing.chain(observed.problems.iter().cloned()).chain(second_workload(cache, observed)).collect();
     let newer_defaults = in_force.newer_defaults.clone();
     if cache.paused {
         return Built { resources: Resources { problems, ..Resources::default() }, newer_defaults };
@@ -157,6 +157,16 @@ pub fn build(cache: &Validated, observed: &Observed) -> Built {
         problems,
     };
     Built { resources, newer_defaults }
+}
+
+/// An older operator that was put back over a cache without a declared type leaves a Deployment beside its StatefulSet.
+fn second_workload(cache: &Validated, observed: &Observed) -> Option<Problem> {
+    observed.own_deployment().and(observed.own_stateful_set())?;
+    let name = &cache.name;
+    let message = format!(
+        "both a Deployment and a StatefulSet run this cache; the StatefulSet is kept: kubectl delete deployment {name}"
+    );
+    Some(Problem::new(reason::NAME_TAKEN, message, None))
 }
 
 /// The count to send: the declared one; none while an autoscaler decides; else whatever runs.

@@ -24,8 +24,6 @@ pub fn build_stateful_set(cache: &Validated, template: PodTemplateSpec, replicas
             pod_management_policy: Some("Parallel".into()),
             update_strategy: Some(StatefulSetUpdateStrategy { type_: Some("OnDelete".into()), rolling_update: None }),
             template,
-            // Those that pods are of are kept anyway; others are ours to keep.
-            revision_history_limit: Some(1),
             ..StatefulSetSpec::default()
         }),
         status: None,

@@ -48,6 +48,12 @@ pub struct ReloadStatus {
     pub error: Option<String>,
 }
 
+/// As much of somebody else's words as people read: a pod must not fill a status with them.
+pub fn shortened(words: &str) -> String {
+    let line = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().filter(|letter| !letter.is_control()).take(200).collect()
+}
+
 impl AgentStatus {
     /// Whether the files behind this hash are in force; else why not, if the agent says so.
     pub fn has_secrets(&self, hash: &str) -> Result<bool, String> {
@@ -57,7 +63,7 @@ impl AgentStatus {
         let parts = [("certificates", &self.certificates), ("passwords", &self.credentials)];
         for (what, part) in parts {
             if let Some(ReloadStatus { in_force: Some(false), error: Some(error) }) = part {
-                return Err(format!("the new {what} cannot be used: {error}"));
+                return Err(format!("the new {what} cannot be used: {}", shortened(error)));
             }
         }
         let is_in_force = |part: &Option<ReloadStatus>| part.as_ref().is_none_or(|part| part.in_force != Some(false));

@@ -15,7 +15,7 @@ use crate::memcached::build::COMMAND_SEPARATOR;
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// The container that holds the cache.
-const SERVER: &str = "memcached";
+pub const SERVER: &str = "memcached";
 
 /// What happens to a pod, from nothing to the worst.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,17 +142,23 @@ fn other_fields(from: &PodTemplateSpec, to: &PodTemplateSpec) -> Vec<String> {
     }
 }
 
-/// A template with what can be changed in place as in another one, and everything else as it is.
-pub fn edited(template: &PodTemplateSpec, like: &PodTemplateSpec) -> PodTemplateSpec {
+/// A template in which these fields, which can be changed in place, are as in another one, and everything else as it is.
+pub fn edited(template: &PodTemplateSpec, like: &PodTemplateSpec, fields: &[&str]) -> PodTemplateSpec {
     let mut edited = template.clone();
     edited.metadata.clone_from(&like.metadata);
+    take_agent(&mut edited, like);
     let Some(server) = edited.spec.as_mut().and_then(|spec| spec.containers.iter_mut().find(|one| one.name == SERVER))
     else {
         return edited;
     };
     if let Some(desired) = container(like, SERVER) {
-        server.image.clone_from(&desired.image);
-        server.image_pull_policy.clone_from(&desired.image_pull_policy);
+        if fields.iter().any(|field| field.starts_with("image")) {
+            server.image.clone_from(&desired.image);
+            server.image_pull_policy.clone_from(&desired.image_pull_policy);
+        }
+        if !fields.iter().any(|field| field.starts_with("memcached.")) {
+            return edited;
+        }
         server.args.clone_from(&desired.args);
         let is_agents = |word: &&String| *word != COMMAND_SEPARATOR;
         let own = server.command.iter().flatten().take_while(is_agents);
@@ -162,17 +168,31 @@ pub fn edited(template: &PodTemplateSpec, like: &PodTemplateSpec) -> PodTemplate
     edited
 }
 
+/// Pods that are made from now on get today's agent; those that run keep theirs.
+fn take_agent(template: &mut PodTemplateSpec, like: &PodTemplateSpec) {
+    let agents = like.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let own = template.spec.iter_mut().flat_map(|spec| spec.init_containers.iter_mut().flatten());
+    for (own, today) in own.zip(agents).filter(|(own, today)| own.name == today.name) {
+        own.image.clone_from(&today.image);
+        own.image_pull_policy.clone_from(&today.image_pull_policy);
+    }
+}
+
 /// A template without what can be changed in place, and without what matters to a pod only when it is made: the image
 /// of the agent, and when images are pulled.
 fn fixed(template: &PodTemplateSpec) -> PodTemplateSpec {
     let mut fixed = template.clone();
     fixed.metadata = None;
     let Some(spec) = fixed.spec.as_mut() else { return fixed };
-    for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
+    for container in spec.init_containers.iter_mut().flatten() {
         container.image = None;
         container.image_pull_policy = None;
     }
+    for container in &mut spec.containers {
+        container.image_pull_policy = None;
+    }
     if let Some(server) = spec.containers.iter_mut().find(|container| container.name == SERVER) {
+        server.image = None;
         server.args = None;
         if let Some(command) = server.command.as_mut() {
             let agent = command.iter().take_while(|word| *word != COMMAND_SEPARATOR).count();

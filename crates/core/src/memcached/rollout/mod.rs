@@ -35,6 +35,9 @@ pub const REVISION: &str = "controller-revision-hash";
 /// How long a pod that was changed in place may take to be ready again.
 const DEADLINE: Duration = Duration::from_secs(120);
 
+/// How long an annotation takes to reach its pod at most.
+const ARRIVAL: Duration = Duration::from_secs(5);
+
 /// A pod as the API server has it now, and what is known of it beside that.
 #[derive(Debug, Clone)]
 pub struct LivePod {
@@ -43,6 +46,8 @@ pub struct LivePod {
     pub agent: Option<Result<AgentStatus, String>>,
     /// Whether what is desired starts on its node.
     pub proof: Proof,
+    /// memcached's image as the proof has it.
+    pub image: Option<String>,
 }
 
 /// The pods of a StatefulSet, and the templates that they are of.
@@ -114,6 +119,12 @@ pub fn restart_count(pod: &Pod) -> i32 {
     statuses.iter().find(|status| status.name == "memcached").map_or(0, |status| status.restart_count)
 }
 
+/// memcached's image, as a pod has it.
+pub fn server_image(pod: &Pod) -> Option<String> {
+    let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    containers.iter().find(|container| container.name == difference::SERVER)?.image.clone()
+}
+
 impl Pods<'_> {
     /// The slots, as a rollout looks at them.
     pub fn slots(&self) -> Vec<Option<Slot>> {
@@ -136,7 +147,7 @@ impl Pods<'_> {
             is_ready: ready_since.is_some(),
             ready_for: since.map_or(Duration::ZERO, |since| self.elapsed(since)),
             is_terminating: pod.metadata.deletion_timestamp.is_some(),
-            progress: change_note(pod).filter(|note| note.to == self.desired).map(|note| self.progress(live, &note)),
+            progress: change_note(pod).and_then(|note| self.judge(live, &note)),
             refused: refusal(pod).filter(|note| note.revision == self.desired).map(|note| note.reason),
         }
     }
@@ -149,34 +160,53 @@ impl Pods<'_> {
             // What it was made of is gone: nobody can say what separates it.
             None | Some(Effect::Recreate(_)) => Change::Recreate,
             Some(Effect::None | Effect::Live) => Change::Live,
+            // Who serves nobody has nothing to lose by a try.
+            Some(Effect::Warm | Effect::Cold(_)) if ready_since(&live.pod).is_none() => Change::InPlace(Proof::Good),
             Some(Effect::Warm | Effect::Cold(_)) => Change::InPlace(live.proof.clone()),
         }
+    }
+
+    /// How far a change is. One that nobody wants any more is judged, too, unless the next one can be made at once.
+    fn judge(&self, live: &LivePod, note: &ChangeNote) -> Option<Progress> {
+        let is_next = || matches!(self.change(live), Change::InPlace(Proof::Good) | Change::Recreate);
+        if note.to != self.desired && ready_since(&live.pod).is_none() && is_next() {
+            return None;
+        }
+        Some(self.progress(live, note))
     }
 
     /// Whether a change is in force, as the kubelet and the agent see it.
     fn progress(&self, live: &LivePod, note: &ChangeNote) -> Progress {
         let pod = &live.pod;
         let since = note.since.parse().map_or(Duration::ZERO, |since| self.elapsed(since));
-        if let Some(failure) = container_failure(pod) {
+        // What it was before it is again: there is nothing to go back to.
+        let is_undone = revision_label(pod) == Some(&note.to);
+        let waiting = || Progress::Waiting(if is_undone { since.min(DEADLINE / 2) } else { since });
+        let has_restarted = restart_count(pod) > note.restarts;
+        // What the kubelet says of the container before says nothing of this one.
+        if let Some(failure) = container_failure(pod).filter(|_| has_restarted && !is_undone) {
             return Progress::Failed(failure.message);
         }
-        let has_restarted = note.restarts.is_none_or(|before| restart_count(pod) > before);
-        if !has_restarted || ready_since(pod).is_none() {
-            return Progress::Waiting(since);
+        let is_image_in_force = note.previous.is_none() || has_restarted || (is_undone && since >= DEADLINE / 4);
+        if !is_image_in_force || ready_since(pod).is_none() {
+            return waiting();
         }
         let Some(Ok(agent)) = &live.agent else {
             // Another image runs, and is ready: that is told by the kubelet. Of arguments only the agent can tell.
-            let is_told = note.restarts.is_some() && since >= DEADLINE / 4;
+            let is_told = note.previous.is_some() && since >= DEADLINE / 4;
             return if is_told { Progress::Confirmed } else { Progress::Waiting(since.min(DEADLINE / 2)) };
         };
-        let Some(desired) = self.templates.get(self.desired) else { return Progress::Waiting(since) };
+        let Some(target) = self.templates.get(&note.to) else { return waiting() };
         let is_restarted = note.restart.is_none() || note.restart == agent.orders.restart;
-        if agent.memcached.phase == "Ready" && agent.memcached.args == server_arguments(desired) && is_restarted {
+        if agent.memcached.phase == "Ready" && agent.memcached.args == server_arguments(target) && is_restarted {
             return Progress::Confirmed;
         }
         match &agent.orders.error {
-            Some(error) if agent.memcached.phase == "Ready" => Progress::Failed(error.clone()),
-            _ => Progress::Waiting(since),
+            // The order takes a moment to arrive; until then its error is another one's.
+            Some(error) if agent.memcached.phase == "Ready" && since >= ARRIVAL && !is_undone => {
+                Progress::Failed(agent_status::shortened(error))
+            }
+            _ => waiting(),
         }
     }
 

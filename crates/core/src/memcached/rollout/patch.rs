@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::REVISION;
-use super::difference::{Effect, compare, server_arguments};
+use super::difference::{Effect, SERVER, compare, server_arguments};
 
 /// A change that was made and is not confirmed: what has to be known about it later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,9 +19,12 @@ pub struct ChangeNote {
     pub to: String,
     /// When.
     pub since: String,
-    /// How often memcached's container had restarted before, if it gets another image.
+    /// How often memcached's container had been started again before.
+    #[serde(default)]
+    pub restarts: i32,
+    /// The image that memcached had before, if it gets another one; as the pod has it, which a cluster may have rewritten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restarts: Option<i32>,
+    pub previous: Option<String>,
     /// The restart that was ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<String>,
@@ -42,11 +45,14 @@ pub struct Target<'a> {
     pub from: &'a PodTemplateSpec,
     pub revision: &'a str,
     pub to: &'a PodTemplateSpec,
+    /// memcached's image, where it is known under another name than the template's: a cluster may rewrite images as pods
+    /// are created, and does not as they are changed.
+    pub image: Option<&'a str>,
 }
 
 /// Changes a pod in place.
 pub fn change(pod: &Pod, target: &Target<'_>, refusal: Option<&RefusalNote>, now: Timestamp) -> Value {
-    let Target { from, revision, to } = target;
+    let Target { from, revision, to, image } = target;
     let difference = compare(from, to);
     let mut labels = changes(&labels_of(from), labels_of(to));
     let mut annotations = changes(&annotations_of(from), annotations_of(to));
@@ -58,14 +64,18 @@ pub fn change(pod: &Pod, target: &Target<'_>, refusal: Option<&RefusalNote>, now
         // Nothing restarts, so there is nothing to wait for.
         labels.insert(REVISION.into(), json!(revision));
     } else {
-        let restarts = difference.has_other_server().then(|| super::restart_count(pod));
-        let restarts = restarts.or_else(|| unconfirmed.and_then(|note| note.restarts));
-        let note = ChangeNote { to: (*revision).to_owned(), since: now.to_string(), restarts, restart };
+        let previous = difference.has_other_server().then(|| super::server_image(pod)).flatten();
+        let previous = previous.or_else(|| unconfirmed.and_then(|note| note.previous));
+        let restarts = super::restart_count(pod);
+        let note = ChangeNote { to: (*revision).to_owned(), since: now.to_string(), restarts, previous, restart };
         annotations.insert(label::CHANGE.into(), json!(text(&note)));
     }
     annotations.insert(label::REFUSED.into(), json!(refusal.map(text)));
-    let containers: Vec<Value> =
-        difference.images.iter().map(|(name, image)| json!({"name": name, "image": image})).collect();
+    let named = |(name, declared): (&String, &String)| {
+        let image = image.filter(|_| name == SERVER).unwrap_or(declared);
+        json!({"name": name, "image": image})
+    };
+    let containers: Vec<Value> = difference.images.iter().map(named).collect();
     let mut patch = json!({"metadata": metadata(pod, &labels, &annotations)});
     if let (false, Some(fields)) = (containers.is_empty(), patch.as_object_mut()) {
         fields.insert("spec".into(), json!({"containers": containers}));

@@ -26,7 +26,7 @@ fn pod(template: &PodTemplateSpec) -> Pod {
 }
 
 fn patched(pod: &Pod, from: &PodTemplateSpec, to: &PodTemplateSpec) -> Value {
-    change(pod, &Target { from, revision: "new", to }, None, Timestamp::UNIX_EPOCH)
+    change(pod, &Target { from, revision: "new", to, image: None }, None, Timestamp::UNIX_EPOCH)
 }
 
 fn note(patch: &Value) -> ChangeNote {
@@ -44,7 +44,13 @@ fn another_version_is_another_image_and_label_in_one_patch() {
     assert!(patch["metadata"]["annotations"][label::ARGS].is_null(), "the container has them");
     assert_eq!(
         note(&patch),
-        ChangeNote { to: "new".into(), since: Timestamp::UNIX_EPOCH.to_string(), restarts: Some(4), restart: None }
+        ChangeNote {
+            to: "new".into(),
+            since: Timestamp::UNIX_EPOCH.to_string(),
+            restarts: 4,
+            previous: Some("memcached:1.6.38".into()),
+            restart: None,
+        }
     );
 }
 
@@ -57,7 +63,7 @@ fn other_flags_are_an_order_to_the_agent() {
     let args: Vec<String> =
         serde_json::from_str(patch["metadata"]["annotations"][label::ARGS].as_str().unwrap()).unwrap();
     assert!(args.join(" ").ends_with("-m 64 -c 1024 -t 8 -I 1m"), "{args:?}");
-    assert_eq!(note(&patch).restarts, None);
+    assert_eq!(note(&patch).previous, None, "the same image");
     // And back: what the container says is in force again.
     let back = patched(&pod(&from), &to, &from);
     assert_eq!(back["metadata"]["annotations"][label::ARGS], Value::Null);
@@ -93,4 +99,12 @@ fn a_confirmed_change_counts_as_updated() {
     let patch = confirm(&pod(&template(|_| {})), "new", Timestamp::UNIX_EPOCH);
     assert_eq!(patch["metadata"]["labels"], json!({REVISION: "new"}));
     assert_eq!(patch["metadata"]["annotations"][label::CHANGE], Value::Null);
+}
+
+#[test]
+fn an_image_goes_by_the_name_that_the_cluster_gave_it() {
+    let (from, to) = (template(|_| {}), template(|spec| spec.version = Some("1.6.45".into())));
+    let target = Target { from: &from, revision: "new", to: &to, image: Some("mirror.example.org/memcached:1.6.45") };
+    let patch = change(&pod(&from), &target, None, Timestamp::UNIX_EPOCH);
+    assert_eq!(patch["spec"]["containers"][0]["image"], "mirror.example.org/memcached:1.6.45");
 }

@@ -1,15 +1,16 @@
 //! A short-lived pod that tries whether what is desired starts on a node: the image is pulled there, and memcached runs
 //! once with its arguments, its certificates and its passwords, before a cache is touched.
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{Container, EmptyDirVolumeSource, Pod, PodSpec, PodTemplateSpec, Volume};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use memcached_api::label;
 use operator_model::rollout::Proof;
 use sha2::{Digest, Sha256};
 
+use super::agent_status::shortened;
 use super::difference::server_arguments;
-use crate::memcached::build::{COMMAND_SEPARATOR, labels, owner};
+use crate::memcached::build::{COMMAND_SEPARATOR, owner};
 use crate::memcached::secret::hex;
 use crate::memcached::status::container_failure;
 use crate::memcached::validate::Validated;
@@ -26,8 +27,10 @@ pub fn proof_name(cache: &str, revision: &str, node: &str) -> String {
 
 /// The pod that proves a template on a node.
 pub fn build_proof(cache: &Validated, revision: &str, template: &PodTemplateSpec, node: &str) -> Pod {
-    let mut labels = labels(&cache.name);
-    // Not one of the servers: no Service, no budget and no policy means it.
+    let like = template.metadata.clone().unwrap_or_default();
+    // As the servers, for policies that ask for labels, and meshes that are told by annotations to keep off.
+    let mut labels = like.labels.unwrap_or_default();
+    // But not one of them: no Service, no budget and no policy means it.
     labels.insert(label::NAME.into(), label::PROOF_VALUE.into());
     let spec = template.spec.clone().unwrap_or_default();
     let init_containers = spec.init_containers.clone().map(|all| all.into_iter().map(frugal).collect());
@@ -37,6 +40,7 @@ pub fn build_proof(cache: &Validated, revision: &str, template: &PodTemplateSpec
             name: Some(proof_name(&cache.name, revision, node)),
             namespace: Some(cache.namespace.clone()),
             labels: Some(labels),
+            annotations: like.annotations,
             owner_references: Some(vec![owner(cache)]),
             ..ObjectMeta::default()
         },
@@ -48,6 +52,7 @@ pub fn build_proof(cache: &Validated, revision: &str, template: &PodTemplateSpec
             restart_policy: Some("Never".into()),
             active_deadline_seconds: Some(DEADLINE_SECONDS),
             termination_grace_period_seconds: Some(5),
+            volumes: spec.volumes.clone().map(|all| all.into_iter().map(short_lived).collect()),
             affinity: None,
             topology_spread_constraints: None,
             ..spec
@@ -77,6 +82,14 @@ fn trial(server: Container, template: &PodTemplateSpec) -> Container {
         lifecycle: None,
         ..server
     }
+}
+
+/// A volume without a claim: one would wait for the scheduler, which is passed by, or take a disk for a moment.
+fn short_lived(mut volume: Volume) -> Volume {
+    if volume.ephemeral.take().is_some() {
+        volume.empty_dir = Some(EmptyDirVolumeSource::default());
+    }
+    volume
 }
 
 /// A container that asks for next to nothing: the kubelet turns a pod away that does not fit beside the servers. Its
@@ -109,11 +122,14 @@ fn last_words(pod: &Pod) -> String {
     let containers = status.init_container_statuses.into_iter().chain(status.container_statuses).flatten();
     let ended = containers.filter_map(|container| container.state?.terminated).filter(|ended| ended.exit_code != 0);
     let message = ended.filter_map(|ended| ended.message.or(ended.reason)).find(|text| !text.trim().is_empty());
-    let message = message.or(status.message).or(status.reason).unwrap_or_else(|| "no details".into());
-    let line = message.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let line: String = line.chars().take(200).collect();
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-    format!("memcached does not start with what is declared, as tried on node {node:?}: {line}")
+    let Some(message) = message else {
+        // The kubelet turned it away, or nobody waited any longer.
+        let why = status.message.or(status.reason).unwrap_or_else(|| "no details".into());
+        return format!("what is declared could not be tried on node {node:?}: {}", shortened(&why));
+    };
+    let line = message.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    format!("memcached does not start with what is declared, as tried on node {node:?}: {}", shortened(line))
 }
 
 #[cfg(test)]

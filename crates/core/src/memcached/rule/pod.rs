@@ -16,13 +16,21 @@ use operator_model::pod::{Layout, check_pod_labels};
 use operator_model::violation::{FieldErrors, Violation};
 
 use crate::memcached::build::{DIRECTORIES, VOLUMES};
+use crate::memcached::rollout::REVISION;
 
 /// What the pods have already.
 const LAYOUT: Layout<'_> = Layout {
     containers: &["memcached", "exporter"],
     volumes: &VOLUMES,
     mount_paths: &DIRECTORIES,
-    selector_labels: &[label::NAME, label::INSTANCE, label::MANAGED_BY],
+    selector_labels: &[
+        label::NAME,
+        label::INSTANCE,
+        label::MANAGED_BY,
+        REVISION,
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+    ],
 };
 
 pub fn check(spec: &MemcachedSpec) -> Vec<Violation> {

@@ -15,6 +15,7 @@ pub fn check(name: &str, spec: &MemcachedSpec, workload: WorkloadType) -> Vec<Vi
     violations.extend(check_image(spec));
     violations.extend(check_rollout(spec));
     violations.extend(check_pace(spec));
+    violations.extend(check_expansion(spec, workload));
     if spec.warm_restart.as_ref().is_some_and(|warm| warm.enabled) {
         match (&spec.extstore, workload) {
             (Some(_), _) => violations.push(Violation::of(&rule::WARM_AND_DISK, &[])),
@@ -77,6 +78,14 @@ fn check_image(spec: &MemcachedSpec) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// The kubelet expands variables in a container's arguments; what the agent is ordered to run it with is literal.
+fn check_expansion(spec: &MemcachedSpec, workload: WorkloadType) -> Vec<Violation> {
+    let words = spec.memcached.iter().flat_map(|server| &server.extra_args).enumerate();
+    let expanded = words.filter(|(_, word)| workload == WorkloadType::StatefulSet && word.contains("$("));
+    let message = "variables are not expanded in a StatefulSet: write their values";
+    expanded.map(|(index, _)| Violation::new(format!("spec.memcached.extraArgs[{index}]"), message)).collect()
 }
 
 /// How fast the operator goes itself.

@@ -35,6 +35,8 @@ pub struct StatusInput {
     /// How many servers are declared; none where an autoscaler decides.
     pub replicas: Option<i32>,
     pub workload: WorkloadType,
+    /// Whether that is certain: a spec that cannot work does not say it.
+    pub is_workload_known: bool,
     pub deployment: Option<Deployment>,
     pub stateful_set: Option<StatefulSet>,
     /// How long a pod of a StatefulSet may take, in seconds, if it is said.
@@ -72,6 +74,7 @@ impl StatusInput {
                 .or_else(|| cache.spec.image.as_deref().and_then(image::tag).map(str::to_owned)),
             replicas: validated.and_then(|valid| valid.spec.replicas.and(valid.fixed_replicas())),
             workload: workload.unwrap_or_default(),
+            is_workload_known: workload.is_some(),
             deployment: deployment.or_else(|| observed.own_deployment().cloned()),
             stateful_set: stateful_set.or_else(|| observed.own_stateful_set().cloned()),
             deadline: rollout_of(cache).and_then(|rollout| rollout.progress_deadline_seconds),
@@ -137,7 +140,10 @@ pub fn status(old: Option<&MemcachedStatus>, input: &StatusInput, now: Timestamp
         server_list: if is_available { server_list(input, &rollout) } else { Vec::new() },
         nodes,
         version: input.version.clone(),
-        workload_type: Some(input.workload),
+        workload_type: input
+            .is_workload_known
+            .then_some(input.workload)
+            .or_else(|| old.and_then(|old| old.workload_type)),
         phase: Some(phase.into()),
         pending_defaults: (!input.newer_defaults.is_empty()).then(|| newer_defaults_message(input)),
     }

@@ -3,11 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
+use memcached_api::label;
 use memcached_api::memcached::spec::WorkloadType;
 
 use super::StatusInput;
 use super::pod_failure::{Failure, FailureKind, container_failure, scheduling_failure};
 use super::workload::WorkloadNumbers;
+use crate::memcached::rollout::{annotation, revision_label};
 
 /// The replicas in numbers, and whether they make progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,7 +53,8 @@ impl RolloutStatus {
             desired: input.replicas.or(declared).unwrap_or(1),
             replicas: workload.replicas,
             ready: workload.ready,
-            updated: workload.updated,
+            // The StatefulSet controller goes by a label, which follows when a change is confirmed.
+            updated: workload.updated - changing(input),
             is_current: workload.is_observed && input.replicas.is_none_or(|desired| declared == Some(desired)),
             exists: true,
             is_under_way: workload.is_under_way,
@@ -149,6 +152,14 @@ impl std::fmt::Display for RolloutStatus {
         let Self { desired, updated, ready, .. } = self;
         write!(f, "{updated}/{desired} updated, {ready}/{desired} ready")
     }
+}
+
+/// How many pods of a StatefulSet count as updated and are being changed all the same: back to where they were.
+fn changing(input: &StatusInput) -> i32 {
+    let update = input.stateful_set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
+    let is_changing =
+        |pod: &&Pod| annotation(pod, label::CHANGE).is_some() && update.is_some() && revision_label(pod) == update;
+    i32::try_from(input.pods.iter().filter(is_changing).count()).unwrap_or(0)
 }
 
 /// Whether a pod is still on its way to be ready for the first time, as far as one can tell: it has not been restarted,

@@ -1,150 +1,53 @@
-//! Takes the next step of a StatefulSet's rollout: its controller leaves the pods to us. One step a reconcile; what comes
-//! next is decided from what is seen then.
+//! One step of a rollout: what is seen of the pods now, and what is done to one of them.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource as _;
 use kube::api::ResourceExt;
 use memcached_api::Memcached;
 use memcached_api::memcached::reason;
 use memcached_core::memcached::rollout::{
-    self, AgentStatus, Effect, LivePod, Pods, RefusalNote, Target, build_proof, proof_name, revision_label, verdict,
+    self, Effect, LivePod, Pods, RefusalNote, Target, build_proof, proof_name, revision_label, verdict,
 };
 use memcached_core::memcached::status::Advance;
 use memcached_core::memcached::{Observed, Validated};
 use operator_kit::children::{ApplyError, Children, Eviction};
 use operator_kit::controller::Context;
 use operator_kit::event::Deed;
-use operator_model::resource::{CONTROLLER_REVISION, POD};
+use operator_model::resource::CONTROLLER_REVISION;
 use operator_model::rollout::{Change, Proof, Slot, Step, next};
 
-use super::agent::Agents;
-
-/// How soon a pod that is being changed is looked at again: of a restart inside of its container nobody tells.
-const SOON: Duration = Duration::from_millis(500);
-
-/// How soon a rollout that waits for somebody else is looked at again.
-const LATER: Duration = Duration::from_secs(10);
+use super::{Advanced, LATER, Rollouts, SOON, delete_proofs, is_controlled_by, read_pod};
 
 /// How long a proof that failed is believed: what was missing may be there by then.
 const BELIEVED: SignedDuration = SignedDuration::from_mins(5);
 
-/// How far it got.
-#[derive(Debug, Default)]
-pub struct Advanced {
-    pub advance: Advance,
-    pub requeue: Option<Duration>,
-    pub problem: Option<ApplyError>,
-}
-
-/// The rollouts of all caches.
-#[derive(Default)]
-pub struct Rollouts {
-    agents: Agents,
-    /// The revisions for which pods are going to be replaced, by uid of the pod: that is told before it is done.
-    announced: Mutex<HashMap<String, String>>,
-}
-
 /// One cache on its way.
-struct Turn<'a> {
-    cache: &'a Memcached,
-    valid: &'a Validated,
-    children: &'a Children<'a>,
-    context: &'a Context<Memcached>,
-    rollouts: &'a Rollouts,
-    templates: BTreeMap<String, PodTemplateSpec>,
-    slots: Vec<Option<LivePod>>,
-    desired: String,
-    now: Timestamp,
+pub struct Turn<'a> {
+    pub cache: &'a Memcached,
+    pub valid: &'a Validated,
+    pub children: &'a Children<'a>,
+    pub context: &'a Context<Memcached>,
+    pub rollouts: &'a Rollouts,
+    pub templates: BTreeMap<String, PodTemplateSpec>,
+    pub slots: Vec<Option<LivePod>>,
+    pub desired: String,
+    /// The uid of the StatefulSet.
+    pub stateful_set: String,
+    pub now: Timestamp,
 }
 
-impl Rollouts {
-    /// Takes the next step, if there is one to take.
-    pub async fn advance(
-        &self,
-        valid: &Validated,
-        observed: &Observed,
-        stateful_set: Option<&StatefulSet>,
-        children: &Children<'_>,
-        context: &Context<Memcached>,
-    ) -> Advanced {
-        let Some(stateful_set) = stateful_set.filter(|_| !valid.paused) else { return Advanced::default() };
-        let Some(desired) = rollout::desired_revision(stateful_set) else { return Advanced::default() };
-        let is_pending = observed.servers().any(|pod| rollout::is_pending(pod, desired));
-        if !is_pending {
-            let problem = delete_proofs(observed, children, &[]).await.err();
-            return Advanced { problem, ..Advanced::default() };
-        }
-        let turn = Turn {
-            cache: &observed.cache,
-            valid,
-            children,
-            context,
-            rollouts: self,
-            templates: BTreeMap::new(),
-            slots: Vec::new(),
-            desired: desired.to_owned(),
-            now: Timestamp::now(),
-        };
-        match Box::pin(turn.take(observed, stateful_set)).await {
-            Ok(advanced) => advanced,
-            Err(error) => Advanced { problem: Some(error), ..Advanced::default() },
-        }
-    }
-
-    /// What an agent says, in words if it does not.
-    pub async fn ask(&self, pod: &Pod) -> Result<AgentStatus, String> {
-        self.agents.ask(pod).await
-    }
-
-    /// Whether it was told before that a pod is going to be replaced for a revision.
-    fn is_announced(&self, pod: &Pod, revision: &str) -> bool {
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        // Only against saying it twice.
-        if announced.len() > 10_000 {
-            announced.clear();
-        }
-        announced.insert(pod.uid().unwrap_or_default(), revision.to_owned()).as_deref() == Some(revision)
-    }
-}
-
-/// Deletes pods that proved something; those of `kept` are still needed.
-async fn delete_proofs(observed: &Observed, children: &Children<'_>, kept: &[String]) -> Result<(), ApplyError> {
-    for proof in observed.proofs().filter(|proof| !kept.contains(&proof.name_any())) {
-        if let Some(live) = read_pod(children, &proof.name_any()).await? {
-            children.delete_pod(&live).await?;
-        }
-    }
-    Ok(())
-}
-
-pub async fn read_pod(children: &Children<'_>, name: &str) -> Result<Option<Pod>, ApplyError> {
-    Ok(children.read(POD, name).await?.and_then(|object| object.try_parse().ok()))
-}
-
-impl Advanced {
-    fn stopped(why: &str) -> Self {
-        let advance = Advance { doing: None, stopped: Some(format!("rollout stopped: {why}")) };
-        Self { advance, requeue: Some(LATER), problem: None }
-    }
-
-    fn doing(what: String, requeue: Duration) -> Self {
-        Self { advance: Advance { doing: Some(what), stopped: None }, requeue: Some(requeue), problem: None }
-    }
-
-    /// A pod has gone in the meantime.
-    fn again() -> Self {
-        Self { requeue: Some(SOON), ..Self::default() }
-    }
+fn may_not_go(pod: &str, words: &str) -> String {
+    format!("pod {pod:?} may not go now: {words}; see kubectl get poddisruptionbudgets")
 }
 
 impl Turn<'_> {
-    async fn take(mut self, observed: &Observed, stateful_set: &StatefulSet) -> Result<Advanced, ApplyError> {
+    pub async fn take(mut self, observed: &Observed, stateful_set: &StatefulSet) -> Result<Advanced, ApplyError> {
         Box::pin(self.look(observed, stateful_set)).await?;
         let pods = Pods { slots: &self.slots, templates: &self.templates, desired: &self.desired, now: self.now };
         let slots = pods.slots();
@@ -162,21 +65,27 @@ impl Turn<'_> {
         }
     }
 
-    /// Reads the pods that are to be changed, what they were made of, and asks their agents.
+    /// Reads the pods that are not as desired, what they were made of, and asks their agents.
     async fn look(&mut self, observed: &Observed, stateful_set: &StatefulSet) -> Result<(), ApplyError> {
         let count = stateful_set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
         let count = usize::try_from(count).unwrap_or(0);
         self.add_template(&self.desired.clone()).await?;
-        let known: BTreeMap<usize, &Pod> =
-            observed.servers().filter_map(|pod| Some((rollout::ordinal(pod)?, pod))).collect();
+        let known: BTreeMap<String, &Pod> = observed.servers().map(|pod| (pod.name_any(), pod)).collect();
+        // When a pod became ready is not in a store.
+        let is_paced = !rollout::pace(self.valid).pause.is_zero();
         for slot in 0..count {
-            let live = match known.get(&slot) {
-                Some(pod) => read_pod(self.children, &pod.name_any()).await?,
+            let name = self.pod_name(slot);
+            let live = match known.get(&name) {
                 None => None,
-            };
-            let live = match live {
-                Some(pod) => Some(Box::pin(self.live(pod)).await?),
-                None => None,
+                Some(pod) if !is_paced && !rollout::is_pending(pod, &self.desired) => {
+                    let pod = (*pod).clone();
+                    Some(LivePod { pod, agent: None, proof: Proof::Missing, image: None })
+                }
+                Some(_) => match read_pod(self.children, &name).await? {
+                    // One of that name that somebody else made is left alone.
+                    Some(pod) if is_controlled_by(&pod, stateful_set) => Some(Box::pin(self.live(pod)).await?),
+                    _ => None,
+                },
             };
             self.slots.push(live);
         }
@@ -190,14 +99,24 @@ impl Turn<'_> {
         }
         let is_changing = rollout::change_note(&pod).is_some();
         let agent = if is_changing { Some(self.rollouts.ask(&pod).await) } else { None };
-        let proof = match pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
-            Some(node) => {
-                let name = proof_name(&self.cache.name_any(), &self.desired, node);
-                self.verdict(read_pod(self.children, &name).await?).await?
-            }
-            None => Proof::Missing,
-        };
-        Ok(LivePod { pod, agent, proof })
+        let (proof, image) = self.proof_of(&pod).await?;
+        Ok(LivePod { pod, agent, proof, image })
+    }
+
+    /// Whether what is desired starts on the node of a pod, and memcached's image as it was tried there.
+    async fn proof_of(&self, pod: &Pod) -> Result<(Proof, Option<String>), ApplyError> {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        let is_as_desired = rollout::revision_of(pod).as_deref() == Some(self.desired.as_str());
+        let Some(node) = node.filter(|_| !is_as_desired) else { return Ok((Proof::Missing, None)) };
+        let name = proof_name(&self.cache.name_any(), &self.desired, node);
+        let proof = read_pod(self.children, &name).await?;
+        let owner = self.cache.uid();
+        let is_ours = |pod: &Pod| pod.owner_references().iter().any(|of| Some(&of.uid) == owner.as_ref());
+        if proof.as_ref().is_some_and(|other| !is_ours(other)) {
+            return Ok((Proof::Bad(format!("pod {name:?} is not ours: delete it")), None));
+        }
+        let image = proof.as_ref().and_then(rollout::server_image);
+        Ok((self.verdict(proof).await?, image))
     }
 
     /// What a proof says. One that failed is not believed for ever.
@@ -221,12 +140,18 @@ impl Turn<'_> {
             Some(known) => Some(known),
             None => self.children.read(CONTROLLER_REVISION, name).await?,
         };
+        // What somebody else has written keeps nothing of ours.
+        let known = known.filter(|known| self.is_of_stateful_set(known.owner_references()));
         let revision: Option<ControllerRevision> = known.and_then(|known| known.try_parse().ok());
         let template = revision.and_then(|revision| revision.data?.0.pointer("/spec/template").cloned());
         if let Some(template) = template.and_then(|template| serde_json::from_value(template).ok()) {
             self.templates.insert(name.to_owned(), template);
         }
         Ok(())
+    }
+
+    fn is_of_stateful_set(&self, owners: &[OwnerReference]) -> bool {
+        owners.iter().any(|owner| owner.controller == Some(true) && owner.uid == self.stateful_set)
     }
 
     fn wait(&self, slots: &[Option<Slot>], wait: Option<Duration>) -> Advanced {
@@ -238,7 +163,12 @@ impl Turn<'_> {
             });
             format!("waiting for pod {:?} to be ready as changed{}", self.pod_name(slot), silent.unwrap_or_default())
         });
-        let requeue = if doing.is_some() { SOON } else { wait.unwrap_or(LATER) };
+        let is_proven = |slot: &&Slot| slot.change == Change::InPlace(Proof::UnderWay);
+        let proving = slots.iter().flatten().any(|slot| is_proven(&slot));
+        let trying = || "trying on the node whether memcached starts as declared".to_owned();
+        let doing = doing.or_else(|| proving.then(trying));
+        let is_changed = slots.iter().flatten().any(|slot| slot.progress.is_some());
+        let requeue = if is_changed { SOON } else { wait.unwrap_or(LATER) };
         Advanced { advance: Advance { doing, stopped: None }, requeue: Some(requeue), problem: None }
     }
 
@@ -288,17 +218,24 @@ impl Turn<'_> {
             && why.is_none()
             && let Eviction::Forbidden(words) = self.children.evict_pod(pod, true).await?
         {
-            return Ok(Advanced::doing(format!("pod {name:?} may not go now: {words}"), LATER));
+            return Ok(Advanced::doing(may_not_go(&name, &words), LATER));
         }
-        let revision = if why.is_some() { revision_label(pod).unwrap_or_default() } else { &self.desired };
+        let note = rollout::change_note(pod);
+        let is_back = why.is_some();
+        let revision = if is_back { revision_label(pod).unwrap_or_default() } else { &self.desired };
+        let image = match &note {
+            Some(note) if is_back => note.previous.as_deref(),
+            _ => self.slots.get(slot).and_then(|live| live.as_ref()?.image.as_deref()),
+        };
         let from = rollout::revision_of(pod).and_then(|revision| self.templates.get(&revision));
         let (Some(from), Some(to)) = (from, self.templates.get(revision)) else {
             return Ok(Advanced::stopped(&format!(
                 "what pod {name:?} was made of is not known any more: delete the pod"
             )));
         };
-        let refusal = why.map(|reason| RefusalNote { revision: self.desired.clone(), reason });
-        let target = Target { from, revision, to };
+        let refused = note.as_ref().map_or_else(|| self.desired.clone(), |note| note.to.clone());
+        let refusal = why.map(|reason| RefusalNote { revision: refused, reason });
+        let target = Target { from, revision, to, image };
         self.children.patch_pod(&name, &rollout::change(pod, &target, refusal.as_ref(), self.now)).await?;
         let effect = rollout::compare(from, to).effect;
         match &refusal {
@@ -317,7 +254,8 @@ impl Turn<'_> {
     async fn confirm(&self, slot: usize) -> Result<Advanced, ApplyError> {
         let name = self.pod_name(slot);
         if let Some(pod) = self.pod(slot) {
-            self.children.patch_pod(&name, &rollout::confirm(pod, &self.desired, self.now)).await?;
+            let revision = rollout::revision_of(pod).unwrap_or_else(|| self.desired.clone());
+            self.children.patch_pod(&name, &rollout::confirm(pod, &revision, self.now)).await?;
         }
         Ok(Advanced::doing(format!("pod {name:?} is as declared"), SOON))
     }
@@ -336,7 +274,7 @@ impl Turn<'_> {
         }
         match self.children.evict_pod(pod, false).await? {
             Eviction::Allowed => Ok(Advanced::doing(format!("pod {name:?} is being replaced: {effect}"), LATER)),
-            Eviction::Forbidden(words) => Ok(Advanced::doing(format!("pod {name:?} may not go now: {words}"), LATER)),
+            Eviction::Forbidden(words) => Ok(Advanced::doing(may_not_go(&name, &words), LATER)),
         }
     }
 }
