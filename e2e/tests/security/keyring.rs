@@ -58,12 +58,6 @@ impl Keyring {
             .unwrap();
     }
 
-    /// Has the servers trust clients of the other authority, and no longer ours.
-    pub fn trust_others(&self, stage: &Stage) {
-        let authority = json!({"stringData": {"ca.crt": read(&self.untrusted.ca())}}).to_string();
-        stage.namespace.kubectl(&["patch", "secret", "certs", "--type=merge", "--patch", &authority]).unwrap();
-    }
-
     fn pair(&self, shown: Shown) -> Option<(PathBuf, PathBuf)> {
         match shown {
             Shown::Nothing => None,
