@@ -17,6 +17,8 @@ pub fn password_file(arguments: &[String]) -> Option<PathBuf> {
 pub struct CertificateFiles {
     /// The certificate that is shown, with its chain.
     pub chain: Option<PathBuf>,
+    /// The authority of clients.
+    pub authority: Option<PathBuf>,
     /// All of them: chain, key, authority of clients.
     pub all: Vec<PathBuf>,
 }
@@ -35,8 +37,10 @@ pub fn certificate_files(arguments: &[String]) -> CertificateFiles {
             if ["ssl_chain_cert", "ssl_key", "ssl_ca_cert"].contains(&name) {
                 files.all.push(file.into());
             }
-            if name == "ssl_chain_cert" {
-                files.chain = Some(file.into());
+            match name {
+                "ssl_chain_cert" => files.chain = Some(file.into()),
+                "ssl_ca_cert" => files.authority = Some(file.into()),
+                _ => {}
             }
         }
     }

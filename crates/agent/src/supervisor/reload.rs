@@ -32,6 +32,8 @@ pub struct Reloader {
     tls_address: Option<String>,
     certificates: CertificateFiles,
     certificates_seen: Vec<Option<Fingerprint>>,
+    /// The authority of clients as memcached has read it.
+    authority: Option<Vec<u8>>,
     certificates_retry: Retry,
     passwords: Option<PathBuf>,
     passwords_seen: Option<Fingerprint>,
@@ -81,6 +83,7 @@ impl Reloader {
         self.certificates = certificate_files(arguments);
         self.passwords = password_file(arguments);
         self.certificates_seen = self.certificates_now();
+        self.authority = self.authority_now();
         self.passwords_seen = self.passwords_now();
         self.users = self.passwords.as_deref().and_then(|path| users(path).ok()).unwrap_or_default();
         let (has_certificates, has_passwords) = (!self.certificates.all.is_empty(), self.passwords.is_some());
@@ -137,7 +140,15 @@ impl Reloader {
             }
             _ => child.signal(Signal::HUP),
         }
-        until_taken(async || self.shown().await).await
+        let looked = until_taken(async || self.shown().await).await?;
+        match &self.certificates.authority {
+            // Seen with 1.6.45: clients of the one before are let in, and those of the new one are not.
+            Some(file) if self.authority_now() != self.authority => Err(format!(
+                "{} has changed, which memcached reads only when it starts: restart it, by kubectl rollout restart",
+                file.display()
+            )),
+            _ => Ok(looked),
+        }
     }
 
     /// The certificate that a client gets to see, which has to be the one in the file.
@@ -179,6 +190,10 @@ impl Reloader {
             source.connect().await.ok();
         }
         look
+    }
+
+    fn authority_now(&self) -> Option<Vec<u8>> {
+        self.certificates.authority.as_ref().and_then(|file| fs::read(file).ok())
     }
 
     fn certificates_now(&self) -> Vec<Option<Fingerprint>> {

@@ -1,8 +1,10 @@
 //! Caches for tests, as builder functions on their spec. The name differs from the product's on purpose.
 
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use memcached_api::Memcached;
-use memcached_api::memcached::spec::{MemcachedSpec, Sasl, SecretRef, Security, Tls};
+use memcached_api::memcached::spec::{MemcachedSpec, Sasl, SecretRef, Security, Tls, Workload, WorkloadType};
 
+use crate::memcached::build::pod::build_template;
 use crate::memcached::validate::{Validated, validate};
 
 pub fn memcached(change: impl FnOnce(&mut MemcachedSpec)) -> Memcached {
@@ -17,6 +19,16 @@ pub fn memcached(change: impl FnOnce(&mut MemcachedSpec)) -> Memcached {
 
 pub fn validated(change: impl FnOnce(&mut MemcachedSpec)) -> Validated {
     validate(&memcached(change)).unwrap()
+}
+
+/// The pods of a StatefulSet with memcached 1.6.38.
+pub fn template(change: impl FnOnce(&mut MemcachedSpec)) -> PodTemplateSpec {
+    let cache = validated(|spec| {
+        spec.workload = Some(Workload { type_: Some(WorkloadType::StatefulSet), rollout: None });
+        spec.version = Some("1.6.38".into());
+        change(spec);
+    });
+    build_template(&cache, None)
 }
 
 pub fn with_tls(spec: &mut MemcachedSpec, secret: &str, client_certificates: bool) {

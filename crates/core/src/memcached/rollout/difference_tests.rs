@@ -1,17 +1,7 @@
-use memcached_api::memcached::spec::{MemcachedSpec, Server, WarmRestart, Workload, WorkloadType};
+use memcached_api::memcached::spec::{MemcachedSpec, Server, WarmRestart};
 
 use super::*;
-use crate::memcached::build::pod::build_template;
-use crate::memcached::fixture::validated;
-
-fn template(change: impl FnOnce(&mut MemcachedSpec)) -> PodTemplateSpec {
-    let cache = validated(|spec| {
-        spec.workload = Some(Workload { type_: Some(WorkloadType::StatefulSet), rollout: None });
-        spec.version = Some("1.6.38".into());
-        change(spec);
-    });
-    build_template(&cache, None)
-}
+use crate::memcached::fixture::template;
 
 fn effect(change: impl FnOnce(&mut MemcachedSpec)) -> Effect {
     compare(&template(|_| {}), &template(change)).effect

@@ -1,18 +1,8 @@
-use memcached_api::memcached::spec::{MemcachedSpec, Rollout, Server, Workload, WorkloadType};
+use memcached_api::memcached::spec::{MemcachedSpec, Rollout, Server, Workload};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::memcached::build::pod::build_template;
-use crate::memcached::fixture::validated;
-
-fn template(change: impl FnOnce(&mut MemcachedSpec)) -> PodTemplateSpec {
-    let cache = validated(|spec| {
-        spec.workload = Some(Workload { type_: Some(WorkloadType::StatefulSet), rollout: None });
-        spec.version = Some("1.6.38".into());
-        change(spec);
-    });
-    build_template(&cache, None)
-}
+use crate::memcached::fixture::{template, validated};
 
 fn templates() -> BTreeMap<String, PodTemplateSpec> {
     let threads = |spec: &mut MemcachedSpec| spec.memcached = Some(Server { threads: 8, ..Server::default() });
